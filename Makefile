@@ -40,7 +40,7 @@ test: check
 	$(PYTEST)
 
 test-all: check $(VENV)/engines.stamp
-	$(PYTEST) -m "not network"
+	$(PYTEST) -m "not network" --hypothesis-profile thorough
 
 # What trains and answers takes the GPU where there is one, so the same tests prove it there.
 test-gpu: $(VENV)/test.stamp

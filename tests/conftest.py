@@ -17,7 +17,8 @@ if "PYTEST_XDIST_WORKER" in os.environ:  # several at a time, each as wide as th
 
 # The same examples in each run: what fails, fails again. Their time on the wall says little where
 # several processes share the machine.
-settings.register_profile("textmill", deadline=None, derandomize=True)
+settings.register_profile("thorough", deadline=None, derandomize=True, max_examples=200)
+settings.register_profile("textmill", deadline=None, derandomize=True, max_examples=50)
 settings.load_profile("textmill")
 
 DATA = Path(os.environ.get("TEXTMILL_TEST_DATA", Path(__file__).parents[2] / "shared" / "data"))

@@ -37,7 +37,9 @@ def test_each_row_is_on_one_side_in_the_order_of_the_file(tmp_path):
     assert [row for row in ROWS if row in {*held}] == held
 
 
-@pytest.mark.parametrize("share", [0.05, 0.1, 0.3, 0.5])
+@pytest.mark.parametrize(
+    "share", [0.1, *(pytest.param(share, marks=pytest.mark.slow) for share in (0.05, 0.3, 0.5))]
+)
 def test_the_share_is_kept_in_all_rows_and_in_those_of_each_label(tmp_path, share):
     """Within four standard deviations of what as many tosses of a coin give."""
     rows = [f"{LABELS[n % 4]}\ttext {n}" for n in range(20_000)]

@@ -6,7 +6,7 @@ import sys
 import tracemalloc
 
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import textmill.data
@@ -150,7 +150,6 @@ layouts = st.sampled_from(
 )
 
 
-@settings(max_examples=400, deadline=None)
 @given(bytes_of_all_kinds, layouts, st.integers(1, 40))
 def test_fast_slow_streamed_and_dripping_reading_agree(data, layout, size):
     def read(stream):
@@ -170,7 +169,6 @@ def test_fast_slow_streamed_and_dripping_reading_agree(data, layout, size):
         ]
 
 
-@settings(max_examples=400, deadline=None)
 @given(bytes_of_all_kinds)
 def test_rows_are_those_of_a_plain_reader(data):
     """The oracle: the rules of the module's docstring in the shortest Python there is."""

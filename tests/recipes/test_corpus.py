@@ -37,6 +37,7 @@ def test_every_held_out_word_is_seen(corpus, side):
     assert unseen == set()
 
 
+@pytest.mark.slow
 def test_another_seed_deals_the_same_sentences_anew(corpus, pairs):
     other = load_corpus(seed=1)
     parts = other.train, other.valid, other.test
@@ -50,6 +51,7 @@ def test_another_seed_deals_the_same_sentences_anew(corpus, pairs):
     assert load_corpus(seed=1) == other
 
 
+@pytest.mark.slow
 def test_both_baselines_stay_under_50_bleu(corpus):
     sources, references = [en for en, _ in corpus.test], [[fr for _, fr in corpus.test]]
     words = word_for_word(sources, corpus.dictionary)

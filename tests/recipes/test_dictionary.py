@@ -82,7 +82,10 @@ def train(tmp_path):
     return run
 
 
-@pytest.mark.parametrize("experiment", LINES)
+@pytest.mark.parametrize(
+    "experiment",
+    [next(iter(LINES)), *(pytest.param(e, marks=pytest.mark.slow) for e in [*LINES][1:])],
+)
 def test_phrases_tell_of_words_that_training_never_saw(experiment, train, tmp_path):
     path = tmp_path / "names.tsv"
     words = ["dictionary.type=phrases", f"dictionary.path={path}", *EXTRA.get(experiment, ())]

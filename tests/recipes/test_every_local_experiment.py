@@ -14,6 +14,13 @@ from textmill.recipes.planning import plan_recipe
 
 NAMES = registries.experiments.names()
 LOCAL = [name for name in NAMES if name.endswith("/local")]
+QUICK = {  # one of each task
+    "bert/pretraining", "classification/bilstm", "embedding/pairs", "joint/bilstm-crf",
+    "language/lstm", "pairs/classification", "pairs/ranking", "pairs/regression", "parsing/top",
+    "question/transformer", "regression/ngrams", "similarity/ngrams",
+    "summarization/extractive-lstm", "summarization/scitldr", "tagging/bilstm",
+    "translation/tatoeba", "trees/bilstm",
+}  # fmt: skip
 
 
 @pytest.fixture
@@ -22,7 +29,14 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
-@pytest.mark.parametrize("name", [name for name in LOCAL if name != "translation/demo/local"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        name if name.removesuffix("/local") in QUICK else pytest.param(name, marks=pytest.mark.slow)
+        for name in LOCAL
+        if name != "translation/demo/local"
+    ],
+)
 def test_it_trains_is_evaluated_and_answers(name, folder, capsys):
     settings = write_data(name)
     words = [*short(name), "reporters.console=false", "reporters.html=false"]

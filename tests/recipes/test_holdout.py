@@ -21,6 +21,10 @@ TASKS = (
     *("classification/docnn", "joint/bilstm-crf", "pairs/", "parsing/", "question/drqa"),
     *("regression/", "summarization/", "tagging/bilstm-crf", "translation/tatoeba"),
 )
+QUICK = {
+    f"{name}/local"
+    for name in ("classification/docnn", "summarization/scitldr", "tagging/bilstm-crf")
+}
 FILES = [
     name
     for name in registries.experiments.names()
@@ -45,7 +49,9 @@ def rows_of(run):
     return [said[name]["rows"] for name in ("train_data", "valid_data")]
 
 
-@pytest.mark.parametrize("experiment", FILES)
+@pytest.mark.parametrize(
+    "experiment", [n if n in QUICK else pytest.param(n, marks=pytest.mark.slow) for n in FILES]
+)
 def test_a_file_and_a_share_are_enough_for_every_task(experiment):
     settings = write_data(experiment)
     path = Path(settings["train_data"]["path"])

@@ -113,6 +113,7 @@ def test_files_of_vectors_and_phrases_may_be_moved_too(folder, same):
         textmill.train("run", words)
 
 
+@pytest.mark.slow
 def test_rows_held_out_move_with_their_file(folder):
     Path("all.tsv").write_text(Path("train.tsv").read_text() + Path("valid.tsv").read_text())
     textmill.train("tiny.py", HELD_OUT, run_dir="run")

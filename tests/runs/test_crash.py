@@ -125,9 +125,9 @@ def campaign(trainings, undisturbed, tmp_path, kills):
     return counts
 
 
-def test_six_kills(trainings, undisturbed, tmp_path):
-    counts = campaign(trainings, undisturbed, tmp_path, kills=6)
-    assert min(counts.values()) >= 2
+def test_three_kills(trainings, undisturbed, tmp_path):
+    counts = campaign(trainings, undisturbed, tmp_path, kills=3)
+    assert min(counts.values()) == 1
 
 
 @pytest.mark.slow
@@ -193,18 +193,12 @@ def disk_full_at(step, folder, undisturbed, *, monkeypatch, capsys):
     return True
 
 
-def some_calls(total, how_many):
-    """So many calls, spread over all of them, always the same."""
-    return sorted(random.Random(SEED).sample(range(1, total + 1), how_many))
-
-
-def test_a_full_disk_at_some_calls(undisturbed, tmp_path, monkeypatch, capsys):
+def test_a_full_disk_at_some_call(undisturbed, tmp_path, monkeypatch, capsys):
     tools = {"monkeypatch": monkeypatch, "capsys": capsys}
     _, _, count = train_here(write_recipe(tmp_path / "all"), monkeypatch, capsys)
     assert count[0] > 100
-    for k in some_calls(count[0], 2):
-        folder = write_recipe(tmp_path / str(k))
-        assert disk_full_at(k, folder, undisturbed, **tools)
+    k = random.Random(SEED).randint(1, count[0])
+    assert disk_full_at(k, write_recipe(tmp_path / str(k)), undisturbed, **tools)
 
 
 @pytest.mark.slow

@@ -124,6 +124,7 @@ def test_an_export_that_fails_names_the_run_and_the_command(tmp_path, monkeypatc
     assert list((run / "export").iterdir()) == []
 
 
+@pytest.mark.slow
 def test_a_run_that_goes_on_says_that_its_export_is_of_before(tmp_path):
     run = train_script(tmp_path)
     made = export(run, "ctranslate2").folder

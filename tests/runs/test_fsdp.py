@@ -77,7 +77,10 @@ def whole_valid(folder):
 
 @pytest.mark.parametrize(
     ("then", "shares"),
-    [(1, "ddp"), *(pytest.param(*p, marks=SLOW) for p in [(3, "fsdp"), (2, "ddp"), (1, "fsdp")])],
+    [
+        (1, "ddp"),
+        *(pytest.param(*p, marks=SLOW) for p in [(3, "fsdp"), (2, "ddp"), (1, "fsdp")]),
+    ],
 )
 def test_a_run_in_shares_goes_on_with_any_number_of_ranks(runs, stopped, undisturbed, then, shares):
     assert files_of(stopped) == PLAIN  # as one process saves it

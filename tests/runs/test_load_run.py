@@ -162,7 +162,8 @@ OWN = {"module": MODULE_CLASS, "module ": MODULE_FUNCTION, "task": OWN_TASK}
 
 
 @pytest.mark.parametrize(
-    "part", ["module", "task", pytest.param("module ", marks=pytest.mark.slow)]
+    "part",
+    ["task", *(pytest.param(part, marks=pytest.mark.slow) for part in ("module", "module "))],
 )
 def test_the_recipes_own_code_needs_to_be_allowed(tmp_path, part):
     run = train_script(tmp_path / "work", OWN[part])

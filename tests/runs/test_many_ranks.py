@@ -75,7 +75,8 @@ def trained(runs, folder, *words, size):
     return outcome(folder)
 
 
-@pytest.mark.parametrize("shares", ["ddp", pytest.param("fsdp", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("shares", ["ddp", "fsdp"])
 def test_a_translator_with_fewer_rows_than_ranks_in_a_step(runs, tmp_path, shares):
     """Steps of 8 rows, the last of an epoch of 2, by 3 ranks; BLEU and all else are the same."""
     words = ["tiny.py", "model.dropout=0", "trainer.accumulate=1", "train_data.batch_size=8"]

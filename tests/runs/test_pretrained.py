@@ -107,7 +107,9 @@ def test_adapters_that_are_held_still_are_refused(tmp_path: Path) -> None:
         trained("classification", "bert", tmp_path, *still)
 
 
-@pytest.mark.parametrize("task", ["classification", "tagging"])
+@pytest.mark.parametrize(
+    "task", ["classification", pytest.param("tagging", marks=pytest.mark.slow)]
+)
 def test_a_run_goes_on_bitwise_without_the_folder(task: str, tmp_path: Path) -> None:
     whole = trained(task, "bert", tmp_path / "whole", steps=4)
     part = trained(task, "bert", tmp_path / "part", steps=2)

@@ -101,6 +101,7 @@ CASES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name",
     [n if n.startswith("cl") else pytest.param(n, marks=pytest.mark.slow) for n in CASES],

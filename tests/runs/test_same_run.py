@@ -79,7 +79,7 @@ def add(path: Path, line: str) -> None:
 # -- the same key and data: it goes on to the length that is asked for
 
 
-@pytest.mark.parametrize("by", ["recipe", "folder"])
+@pytest.mark.parametrize("by", ["recipe", pytest.param("folder", marks=pytest.mark.slow)])
 def test_another_length_goes_on_and_is_kept(trained, caplog, by):
     caplog.set_level("INFO", logger="textmill")
     run = trained.folder
@@ -161,7 +161,7 @@ def test_a_finished_run_that_cannot_be_gone_on_with_stays_finished(trained, fold
 # -- anything else is another run, and the difference is told
 
 
-@pytest.mark.parametrize("name", ["train", "test"])
+@pytest.mark.parametrize("name", ["train", pytest.param("test", marks=pytest.mark.slow)])
 def test_edited_data_is_another_run_beside_the_old_one(trained, folder, caplog, name):
     old = trained
     add(folder / f"{name}.tsv", "the cat\tle chat\n")
@@ -198,7 +198,7 @@ def test_of_an_unfinished_run_too(folder, caplog):
         textmill.train(first, allow_code=True)  # who names it means it
 
 
-@pytest.mark.parametrize("words", [{"run_dir": "mine"}, {}])
+@pytest.mark.parametrize("words", [{"run_dir": "mine"}, pytest.param({}, marks=pytest.mark.slow)])
 def test_a_finished_run_that_is_named_is_refused(folder, words):
     run = textmill.train("tiny.py", SHORT, run_dir="mine").folder
     add(folder / "train.tsv", "the cat\tle chat\n")
@@ -212,9 +212,11 @@ def test_a_finished_run_that_is_named_is_refused(folder, words):
 @pytest.mark.parametrize(
     ("file", "line", "said"),
     [
-        ("vectors.txt", "ok 1 1\n", "model.embedding.vectors"),
+        pytest.param("vectors.txt", "ok 1 1\n", "model.embedding.vectors", marks=pytest.mark.slow),
         ("phrases.tsv", "verb\tok\n", "dictionary.path"),
-        ("train.tsv", "eggs\tok\n", "train_data and valid_data"),
+        pytest.param(
+            "train.tsv", "eggs\tok\n", "train_data and valid_data", marks=pytest.mark.slow
+        ),
     ],
 )
 def test_every_file_that_settings_name_is_compared(tmp_path, monkeypatch, caplog, file, line, said):
@@ -321,7 +323,9 @@ def test_going_on_elsewhere_is_refused(folder):
     assert textmill.train("tiny.py", SHORT, run_dir="r", again=True).folder == Path("r-2")
 
 
-@pytest.mark.parametrize("word", ["initialize=nowhere", "save_modules=[encodr]"])
+@pytest.mark.parametrize(
+    "word", ["initialize=nowhere", pytest.param("save_modules=[encodr]", marks=pytest.mark.slow)]
+)
 def test_what_is_refused_before_the_run_leaves_no_folder(folder, word):
     for there in (False, True):
         if there:

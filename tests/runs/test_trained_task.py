@@ -57,19 +57,16 @@ def taught(tmp_path, monkeypatch):
 
 def test_a_task_learns_from_the_answers_of_another_run_and_predicts_without_it(taught, tmp_path):
     texts = [f"it was {word} 3" for word in WORDS]
-    teacher = textmill.load(tmp_path / "teacher")(texts)
+    built = TrainedTask.Config(path=tmp_path / "teacher").build(device="cpu")
+    assert not built.module.training
+    assert not any(p.requires_grad for p in built.module.parameters())
+    teacher = built.predict([{"text": text} for text in texts])
     shutil.rmtree(tmp_path / "teacher")
     assert [a.label for a in textmill.load(taught.folder)(texts)] == [a.label for a in teacher]
     assert [a.label for a in teacher] == list(WORDS.values())
     (weights,) = taught.folder.glob("checkpoints/step-*60/model.safetensors")
     plain = textmill.load(taught.folder).task.module.state_dict()
     assert load_file(weights).keys() == plain.keys()  # of the teacher nothing is saved
-
-
-def test_what_is_built_stays_as_it_is(taught, tmp_path):
-    task = TrainedTask.Config(path=tmp_path / "teacher").build(device="cpu")
-    assert not task.module.training
-    assert not any(p.requires_grad for p in task.module.parameters())
 
 
 def test_a_run_that_is_not_there_is_named(tmp_path):

@@ -79,7 +79,7 @@ SLOW = pytest.mark.slow
 @pytest.mark.parametrize(
     ("wrap", "size"),
     [
-        ("ddp", 2), ("fully_shard", 2), pytest.param("ddp", 3, marks=SLOW),
+        pytest.param("ddp", 2, marks=SLOW), ("fully_shard", 2), pytest.param("ddp", 3, marks=SLOW),
         pytest.param("fully_shard", 3, marks=SLOW), pytest.param("nothing", 2, marks=SLOW),
     ],
 )  # fmt: skip

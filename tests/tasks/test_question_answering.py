@@ -74,7 +74,7 @@ VARIANTS = {
 }
 
 
-QUICK = {"joined windows", "pieces", "windows"}
+QUICK = {"joined windows", "windows"}
 
 
 @pytest.fixture(

@@ -129,10 +129,12 @@ def test_the_average_is_what_is_evaluated_selected_and_tested(averaging):
     assert reported["loss"] == again["loss"]
 
 
-SLOW = [pytest.param(at, marks=pytest.mark.slow) for at in [(1, "step"), (12, "saved")]]
+SLOW = [
+    pytest.param(at, marks=pytest.mark.slow) for at in [(1, "step"), (6, "saved"), (12, "saved")]
+]
 
 
-@pytest.mark.parametrize("at", [(5, "evaluated"), (6, "saved"), *SLOW])
+@pytest.mark.parametrize("at", [(5, "evaluated"), *SLOW])
 def test_a_killed_run_is_resumed_bitwise(averaging, tmp_path, at):
     whole, cut = averaging.but(folder=tmp_path / "whole"), averaging.but(folder=tmp_path / "cut")
     wanted = whole.make()

@@ -46,10 +46,10 @@ def every_one(checkpoints):
     return "The weights of the last step are used."
 
 
-SLOW = [pytest.param(harm, marks=pytest.mark.slow) for harm in (flipped, every_one)]
+SLOW = [pytest.param(harm, marks=pytest.mark.slow) for harm in (flipped, unreadable, every_one)]
 
 
-@pytest.mark.parametrize("harm", [deleted, unreadable, *SLOW])
+@pytest.mark.parametrize("harm", [deleted, *SLOW])
 def test_a_damaged_best_checkpoint_does_not_keep_a_run_from_its_end(bench, caplog, harm):
     Adverse.calls = 0
     said, kept = [], {}
@@ -89,7 +89,8 @@ class DrawsInEvaluation(Translation):
         return super().training_step(batch, examples)
 
 
-@pytest.mark.parametrize("at", [pytest.param(1, marks=pytest.mark.slow), 2])
+@pytest.mark.slow
+@pytest.mark.parametrize("at", [1, 2])
 def test_a_stop_in_an_evaluation_that_draws_leaves_no_trace(bench, monkeypatch, at):
     def run(folder, at):
         monkeypatch.setattr(DrawsInEvaluation, "at", at)

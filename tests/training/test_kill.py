@@ -78,7 +78,7 @@ def test_killed_between_a_save_and_its_mark_as_best(bench, monkeypatch):
 def test_valid_data_that_is_shuffled_is_the_same_in_every_evaluation(bench):
     """Sums of floats depend on their order: a resumed run must not have another one."""
     data = lambda: Rows(sentences()[20:], batch_size=3, shuffle=True)  # noqa: E731
-    prove(bench.but(valid_data=data), (6, 11))
+    prove(bench.but(valid_data=data), (6,))
 
 
 def test_without_valid_data_the_last_is_tested(bench):
@@ -86,7 +86,7 @@ def test_without_valid_data_the_last_is_tested(bench):
     wanted = outcome(undisturbed(bench))
     assert "best" not in wanted["summary"]
     assert differences(wanted["tested weights"], wanted["model"]) == []
-    prove(bench, (4, 12))
+    prove(bench, (12,))
 
 
 class OwnBatches:
@@ -148,7 +148,7 @@ class DrawsInStep(Translation):
 def test_batches_of_ones_own_are_replayed(bench, task_class):
     data = lambda: OwnBatches(bench.tokenizer)  # noqa: E731
     here = bench.but(train_data=data, task_class=task_class, trainer={"save_every": Every(1)})
-    prove(here, (1, 8))
+    prove(here, (8,))
 
 
 @pytest.mark.parametrize("prefetch", [pytest.param(0, marks=pytest.mark.slow), 2])
@@ -158,7 +158,7 @@ def test_a_pipeline_of_batches_is_resumed_by_its_state(bench, prefetch):
         chain = from_sequence(own.pairs).shuffle(28, seed=4).bucket(5).map(own.batch)
         return (chain.prefetch(prefetch) if prefetch else chain).and_return()
 
-    prove(bench.but(train_data=pipeline, trainer={"save_every": Every(1)}), (1, 3, 8))
+    prove(bench.but(train_data=pipeline, trainer={"save_every": Every(1)}), (3,))
 
 
 class Stalls(Callback):
@@ -185,4 +185,3 @@ def test_early_stopping_survives_a_kill(bench):
     kill = KillAt(wanted["steps"][0], "end")
     found = outcome(killed_and_resumed(bench, kill, folder="stalled"))
     assert differences(wanted, found) == []
-    prove(bench, (3,))

@@ -83,7 +83,7 @@ class BreaksAt(Translation):
     ("how", "says"),
     [
         ("loss", "The loss is nan at step 4"),
-        ("infinite", "The loss is inf at step 4"),
+        pytest.param("infinite", "The loss is inf at step 4", marks=pytest.mark.slow),
         ("gradient", "The gradient norm is nan at step 4"),
     ],
 )
@@ -162,7 +162,8 @@ class Signals(Translation):
 @pytest.mark.parametrize(
     ("training", "at", "step", "number"),
     [
-        (True, 5, 3, signal.SIGINT), (False, 7, 12, signal.SIGTERM),
+        (True, 5, 3, signal.SIGINT),
+        pytest.param(False, 7, 12, signal.SIGTERM, marks=pytest.mark.slow),
         pytest.param(False, 4, 10, signal.SIGTERM, marks=pytest.mark.slow),
     ],
 )  # fmt: skip

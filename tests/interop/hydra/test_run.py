@@ -212,9 +212,14 @@ def test_a_wrong_word_leaves_nothing(train, project, word, said):
     ("words", "said"),
     [
         (["+trainer.fooo=1"], "unexpected keyword argument 'fooo'"),
-        (["+ckpt_path=none.ckpt"], "none.ckpt: there is no such checkpoint"),
         (["+model.optimizer=1"], "not callable"),
-        (["callbacks=default", "callbacks.early_stopping.mode=up"], "EarlyStopping"),
+        *(
+            pytest.param(*words, marks=pytest.mark.slow)
+            for words in (
+                (["+ckpt_path=none.ckpt"], "none.ckpt: there is no such checkpoint"),
+                (["callbacks=default", "callbacks.early_stopping.mode=up"], "EarlyStopping"),
+            )
+        ),
     ],
 )
 def test_a_start_that_fails_does_not_hinder_the_next(train, project, words, said):

@@ -79,9 +79,15 @@ def test_each_combination_is_a_run(train, capsys):
     [
         (["model.lr=interval(0.1,0.2)"], "has no end of values"),
         ([], "nothing is searched"),
-        ([*SEARCH, "optimized_metric=null"], "optimized_metric: wanted the value"),
-        ([*SEARCH, "hydra.sweeper.n_trials=abc"], "n_trials=abc"),
-        ([*SEARCH, "hydra.sweeper.direction=up"], "up"),
+        pytest.param(
+            [*SEARCH, "optimized_metric=null"],
+            "optimized_metric: wanted the value",
+            marks=pytest.mark.slow,
+        ),
+        pytest.param(
+            [*SEARCH, "hydra.sweeper.n_trials=abc"], "n_trials=abc", marks=pytest.mark.slow
+        ),
+        pytest.param([*SEARCH, "hydra.sweeper.direction=up"], "up", marks=pytest.mark.slow),
         ([*SEARCH, "hydra.sweeper.sampler._target_=optuna.samplers.TPESamplr"], "TPESamplr"),
         ([*SEARCH, "+hydra.sweeper.params.model.lrr='choice(1,2)'"], "lrr"),
     ],

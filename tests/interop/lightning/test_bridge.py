@@ -75,7 +75,7 @@ SETTINGS = {
 }
 
 
-QUICK = ("accumulated", "clipped", "plateau")
+QUICK = ("accumulated", "plateau")
 
 
 @pytest.mark.parametrize(
@@ -144,7 +144,9 @@ def test_what_was_trained_is_saved_as_a_run(capsys):
         module.save_run("saved")
 
 
-@pytest.mark.parametrize("steps", [3, 4])  # at the end of an epoch, and not
+@pytest.mark.parametrize(
+    "steps", [3, pytest.param(4, marks=pytest.mark.slow)]
+)  # 4 is the end of an epoch
 def test_textmills_loop_goes_on_with_what_lightning_began(steps):
     _, module, _ = trained(max_steps=steps)
     module.save_run("saved")

@@ -17,7 +17,7 @@ LOCAL = [
     for name in registries.experiments.names()
     if name.endswith("/local") and not name.endswith("/ngrams/local")  # solved, in one step
 ]
-QUICK = ["classification/docnn/local", "tagging/local", "translation/demo/local"]
+QUICK = ["classification/docnn/local"]
 SILENT = {"logger": False, "enable_progress_bar": False, "enable_model_summary": False}
 SILENT |= {"enable_checkpointing": False}
 pytestmark = pytest.mark.filterwarnings("ignore::Warning:lightning")

@@ -100,6 +100,7 @@ def test_a_killed_run_goes_on_in_the_same_run(name, tmp_path):
         assert [step for step, _ in values["valid/loss"]] == [10, 20, 30, 40]
 
 
+@ONE_QUICKLY
 def test_values_that_are_no_numbers_arrive(name, tmp_path):
     reporter = started(name, tmp_path)
     reporter.report("valid", {"step": 1}, {"a": math.nan, "b": math.inf, "c": 1e30})

@@ -25,7 +25,18 @@ from benchmarks.results.table import markdown
 BEGIN = "<!-- made by make results RESULTS=linear: begin -->"
 END = "<!-- made by make results RESULTS=linear: end -->"
 SVC, LOGISTIC, RIDGE, TEXTMILL = "LinearSVC", "LogisticRegression", "Ridge", "textmill"
-COLUMNS = ("data", "rows", "asked", SVC, LOGISTIC, TEXTMILL, "difference", "±", "CPU s", "")
+COLUMNS = (
+    "data",
+    "training rows",
+    "test rows",
+    SVC,
+    LOGISTIC,
+    TEXTMILL,
+    "difference",
+    "±",
+    "CPU s",
+    "",
+)
 SIZES = (500, 2000, 0)
 """Rows of a training part; 0: all there are."""
 HALVES = (0, 1)
@@ -257,7 +268,7 @@ def table(ledger: Ledger) -> str:
     labelled = [row.difference for row in every if not row.cell.numbers]
     if labelled:
         mean = f"{statistics.mean(labelled):+.2f}"
-        rows.append(["mean of those with labels", *[""] * 5, mean, "", "", ""])
+        rows.append(["mean over the sets with labels", *[""] * 5, mean, "", "", ""])
     return "\n".join(markdown(COLUMNS, rows))
 
 

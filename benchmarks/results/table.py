@@ -12,7 +12,7 @@ from benchmarks.results.measuring import Bench, baseline_line, textmill_line
 BEGIN = "<!-- made by make results: begin -->"
 END = "<!-- made by make results: end -->"
 
-COLUMNS = ("data", "figure", "baseline", "textmill", "wanted", "reached", "CPU s", "wall s")
+COLUMNS = ("data", "figure", "baseline", "textmill", "goal", "reached", "CPU s", "wall s")
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ def circumstances(runs: Sequence[Line]) -> str:
     others = statistics.mean(line["others"] for line in runs)
     return (
         f"Trainings: {len(runs)}; {days[0]}{f' to {days[-1]}' if len(days) > 1 else ''}; threads: "
-        f"{', '.join(map(str, threads))}; other processes used {others:.1f} cores in the mean."
+        f"{', '.join(map(str, threads))}; other processes used {others:.1f} cores on average."
     )
 
 

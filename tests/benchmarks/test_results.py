@@ -89,7 +89,7 @@ def test_linear_models_are_measured_in_halves(made, monkeypatch):
     lines, page, _ = made("linear", ledger="linear")
     parts = [bar.RIDGE, bar.TEXTMILL] * 2 + [bar.SVC, bar.LOGISTIC, bar.TEXTMILL] * 2
     assert [line["part"] for line in lines] == parts
-    assert "| mean of those with labels |" in page
+    assert "| mean over the sets with labels |" in page
     assert made("linear", ledger="linear")[0] == lines
 
 

@@ -52,6 +52,7 @@ class Config:
         """
         super().__init_subclass__(**kwargs)
         own = "__init__" in vars(cls)
+        cls.__doc__ = cls.__doc__ or "Settings."  # else a dataclass makes one of its signature
         dataclass(frozen=True, kw_only=True)(cls)
         if not own:
             typed_construction(cls)

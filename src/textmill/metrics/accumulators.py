@@ -27,8 +27,6 @@ class TextMetric(RowMetric):
     """
 
     class Config(RowMetric.Config):
-        """Settings of the metric."""
-
         target: str = "target"
         """The column of the right text, where rows have no ``references``; of labels ``label``."""
 

@@ -160,8 +160,6 @@ class Rouge(Averaged, TextMetric):
     """
 
     class Config(TextMetric.Config):
-        """Settings of ROUGE."""
-
         kinds: tuple[RougeKind, ...] = ("rouge1", "rouge2", "rougeL", "rougeLsum")
         """What to measure."""
         chosen_by: RougeKind | None = None

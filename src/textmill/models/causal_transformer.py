@@ -32,8 +32,6 @@ class CausalTransformer(LanguageModel):
     """Whose weights a fresh run begins with."""
 
     class Config(LayerConfig):
-        """Settings of the model."""
-
         vocabulary_size: int | None = None
         """Number of tokens that are read and scored; null is the tokenizer's. Fewer where its last
         ids are marks that no text has (GPT-2's padding), more where rows of a checkpoint are

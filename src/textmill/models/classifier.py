@@ -137,8 +137,6 @@ class TextScores(Component, nn.Module):
     """Base of models that give a text some numbers."""
 
     class Config(TextConfig):
-        """Settings of models of one text."""
-
         dictionary_embedding: DictionaryEmbedding.Config = DictionaryEmbedding.Config()
         """The vectors of words' kinds, in a recipe that has an ingredient ``dictionary``."""
 

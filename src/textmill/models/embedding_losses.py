@@ -62,8 +62,6 @@ class MultipleNegativesRanking(EmbeddingLoss):
     """
 
     class Config(EmbeddingLoss.Config):
-        """Settings of the loss."""
-
         scale: float = 20.0
         """What cosines are multiplied by: one over the temperature."""
         symmetric: bool = False
@@ -132,8 +130,6 @@ class CoSent(EmbeddingLoss):
     """
 
     class Config(EmbeddingLoss.Config):
-        """Settings of the loss."""
-
         scale: float = 20.0
         """What cosines are multiplied by."""
 

@@ -21,8 +21,6 @@ class LabelLoss(Component, nn.Module):
     """Base of losses between the scores of labels and the labels that are right."""
 
     class Config(BaseConfig):
-        """Settings of a loss."""
-
         weights: Mapping[str, float] = setting(factory=dict)
         """How much a label counts, by its name, as ``{"spam": 2}``; 1 where it is not named."""
 
@@ -83,8 +81,6 @@ class CrossEntropyLoss(LabelLoss):
     """Cross entropy of one label a row, with label smoothing."""
 
     class Config(LabelLoss.Config):
-        """Settings of the cross entropy."""
-
         label_smoothing: float = 0.0
         """Share of the target's probability spread over all labels (Szegedy et al. 2016)."""
 

@@ -87,8 +87,6 @@ class LstmLanguageModel(LanguageModel):
     carries_state = True
 
     class Config(BaseConfig):
-        """Settings of the model."""
-
         dim: int = 200
         """Features of a token's vector."""
         hidden_dim: int | None = None

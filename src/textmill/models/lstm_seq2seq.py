@@ -130,8 +130,6 @@ class LstmSeq2Seq(TokenScores):
     """
 
     class Config(BaseConfig):
-        """Settings of the model."""
-
         dim: int = 256
         """Features of a token's vector, and of what the next token is scored from."""
         hidden_dim: int | None = None

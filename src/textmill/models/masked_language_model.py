@@ -36,8 +36,6 @@ class MaskedLanguageModel(TokenScores):
     """
 
     class Config(BaseConfig):
-        """Settings of the model."""
-
         embedding: WordEmbedding.Config = WordEmbedding.Config(dim=128)
         """The tokens' vectors."""
         encoder: SequenceEncoder.Config = SelfAttentionEncoder.Config()

@@ -35,8 +35,6 @@ class PairScores(Component, nn.Module):
     """
 
     class Config(TextConfig):
-        """Settings of the model."""
-
         encoder: SequenceEncoder.Config = LstmEncoder.Config()
         """What makes each token's vector know its text; one for both texts."""
         together: bool | None = None
@@ -97,8 +95,6 @@ class Ranker(Component, nn.Module):
     """
 
     class Config(TextConfig):
-        """Settings of the ranker."""
-
         dim: int | None = 64
         """Features of the vectors that are compared; null: those of the texts are, as they come
         from the pooling."""
@@ -167,8 +163,6 @@ class SentenceEncoder(Component, nn.Module):
     """
 
     class Config(TextVectorConfig):
-        """Settings of the model."""
-
         encoder: SequenceEncoder.Config = AveragingEncoder.Config()
         """What makes each token's vector know its text."""
         pooling: Pooling.Config | None = None

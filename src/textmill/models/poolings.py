@@ -113,8 +113,6 @@ class Pooler(Pooling):
     """
 
     class Config(Pooling.Config):
-        """Settings of the layer."""
-
         activation: Literal["tanh", "gelu"] = "tanh"
         """What follows it: the hyperbolic tangent for BERT and RoBERTa, gelu for ELECTRA."""
 
@@ -138,8 +136,6 @@ class AttentionPooling(Pooling):
     """
 
     class Config(Pooling.Config):
-        """Settings of the attention."""
-
         attention_dim: int = 64
         """Features of the layer that weighs."""
         dropout: float = 0.0

@@ -45,8 +45,6 @@ class WordEncoder(WordReader):
     """
 
     class Config(WordReader.Config):
-        """Settings that such models have in common."""
-
         affix_embedding: AffixEmbedding.Config = AffixEmbedding.Config()
         """The vectors of their beginnings, endings and shapes, in a recipe that has an ingredient
         ``affixes``."""
@@ -187,8 +185,6 @@ class IntentSlotModel(WordEncoder):
     """
 
     class Config(WordEncoder.Config):
-        """Settings of the model."""
-
         pooling: Pooling.Config = MaxPooling.Config()
         """How the words' vectors become the text's."""
 

@@ -137,8 +137,6 @@ class DocumentClassification(LabelTask):
     """
 
     class Config(LabelConfig):
-        """Settings of the task."""
-
         column: str = "text"
         """The column of the text."""
 
@@ -166,8 +164,6 @@ class PairClassification(LabelTask):
     """
 
     class Config(LabelConfig):
-        """Settings of the task."""
-
         columns: tuple[str, str] = ("text1", "text2")
         """The columns of the first and of the second text."""
 

@@ -53,8 +53,6 @@ class ColumnsTask(Task):
     """
 
     class Config(AnsweredConfig):
-        """Settings of the task."""
-
         over_length: Literal["truncate", "skip", "error"] = "truncate"
         """What happens to a row with more tokens than the model takes: truncate cuts it, in
         prediction too; skip leaves it out of training and evaluation, and counts it; error refuses

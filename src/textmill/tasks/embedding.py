@@ -52,8 +52,6 @@ class TextEmbedding(ColumnsTask):
     """
 
     class Config(ColumnsTask.Config):
-        """Settings of the task."""
-
         columns: tuple[str, str] = ("text1", "text2")
         """The columns of the first text (in prediction, of the only one) and of the second one."""
         negative: str | None = None

@@ -90,8 +90,6 @@ class SemanticParsing(Seq2Seq):
     """
 
     class Config(GenerationConfig):
-        """Settings of the task."""
-
         label_smoothing: float = 0.0
         """Share of the target's probability spread over the vocabulary: a sentence has one parse,
         so nothing."""
@@ -162,8 +160,6 @@ class Summarization(Seq2Seq):
     """
 
     class Config(GenerationConfig):
-        """Settings of the task."""
-
         decoding: Decoding = Decoding(
             beam_size=4, max_length_a=0.0, max_length_b=100, no_repeat_ngram=3
         )
@@ -198,8 +194,6 @@ class ExtractiveSummarization(ColumnsTask):
     """
 
     class Config(ColumnsTask.Config):
-        """Settings of the task."""
-
         column: str = "source"
         """The column of the text."""
         target: str = "target"

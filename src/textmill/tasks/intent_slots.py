@@ -45,8 +45,6 @@ class IntentSlots(ColumnsTask):
     """
 
     class Config(UnseenLabelsConfig):
-        """Settings of the task."""
-
         column: str = "text"
         """The column of the text: split at white space, or a list of words."""
         max_length: int = 512

@@ -59,8 +59,6 @@ class LanguageModeling(Task):
     """
 
     class Config(AnsweredConfig):
-        """Settings of the task."""
-
         column: str = "text"
         """The column of the text."""
         block: int = 64

@@ -52,8 +52,6 @@ class MaskedLanguageModeling(Task):
     """
 
     class Config(BaseConfig):
-        """Settings of the task."""
-
         column: str = "text"
         """The column of the text."""
         block: int = 128

@@ -58,8 +58,6 @@ class QuestionAnswering(ColumnsTask):
     """
 
     class Config(ColumnsTask.Config):
-        """Settings of the task."""
-
         question: str = "question"
         """The column of the question."""
         context: str = "context"

@@ -34,8 +34,6 @@ class QueryDocumentRanking(ColumnsTask):
     """
 
     class Config(ColumnsTask.Config):
-        """Settings of the task."""
-
         columns: tuple[str, str, str] = ("query", "positive", "negative")
         """The columns of the query, of the right document (in prediction, of the one that is asked
         about), and of the wrong one."""

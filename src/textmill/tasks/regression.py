@@ -89,8 +89,6 @@ class DocumentRegression(NumberTask):
     """
 
     class Config(NumberConfig):
-        """Settings of the task."""
-
         column: str = "text"
         """The column of the text."""
 
@@ -117,8 +115,6 @@ class PairRegression(NumberTask):
     """
 
     class Config(NumberConfig):
-        """Settings of the task."""
-
         columns: tuple[str, str] = ("text1", "text2")
         """The columns of the first and of the second text."""
 

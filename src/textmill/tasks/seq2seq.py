@@ -104,8 +104,6 @@ class Seq2Seq(Task):
     """
 
     class Config(BaseConfig):
-        """Settings of the task."""
-
         label_smoothing: float = 0.1
         """Share of the target's probability spread over the vocabulary (Szegedy et al. 2016)."""
         max_source_length: int = 512

@@ -175,8 +175,6 @@ class WordTagging(TagTask):
     """Gives each word of a text a label: parts of speech, names, fields."""
 
     class Config(UnseenLabelsConfig):
-        """Settings of the task."""
-
         column: str = "words"
         """The column of the words: text, split at white space, or a list."""
         max_length: int = 512
@@ -304,8 +302,6 @@ class TreeTagging(TagTask):
     """
 
     class Config(UnseenLabelsConfig):
-        """Settings of the task."""
-
         column: str = "source"
         """The column of the sentence: text, split at white space, or a list."""
         max_length: int = 256

@@ -53,8 +53,6 @@ class LinearTrainer(Trainer):
     """
 
     class Config(BaseConfig):
-        """Settings of the trainer."""
-
         costs: tuple[float, ...] = (0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
         """Values of C to try: the cost of an error relative to the size of the weights (1/alpha of
         Ridge). A higher one fits the training rows more closely."""

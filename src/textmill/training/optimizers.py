@@ -42,8 +42,6 @@ class Optimizer(Component):
     """
 
     class Config(BaseConfig, first=("lr", "freeze")):
-        """Settings every optimizer has."""
-
         lr: float = 1e-3
         """Peak learning rate, which the schedule scales. Lower it if the loss diverges, raise it if
         it falls slowly."""
@@ -142,8 +140,6 @@ class Adam(Optimizer):
     """
 
     class Config(Optimizer.Config, first=("weight_decay",)):
-        """Settings of Adam."""
-
         betas: tuple[float, float] = (0.9, 0.98)
         """Decay rates of the running averages of the gradient and of its square (0.98: Vaswani et
         al. 2017)."""
@@ -167,8 +163,6 @@ class AdamW(Optimizer):
     """Adam with decoupled weight decay (Loshchilov and Hutter 2019), in torch's fused form."""
 
     class Config(Adam.Config):
-        """Settings of AdamW."""
-
         weight_decay: float = 0.0
         """Share of each weight matrix, times the rate, that a step takes away. Raise it against
         overfitting."""
@@ -185,8 +179,6 @@ class SGD(Optimizer):
     """
 
     class Config(Optimizer.Config):
-        """Settings of SGD."""
-
         lr: float = 0.1
         """Peak learning rate, which the schedule scales. Lower it if the loss diverges, raise it if
         it falls slowly."""
@@ -239,8 +231,6 @@ class Adafactor(Optimizer):
     """
 
     class Config(Optimizer.Config):
-        """Settings of Adafactor."""
-
         lr: float = 1e-2
         """Largest relative step (the paper's 0.01); the schedule multiplies it."""
         beta2_decay: float = -0.8
@@ -324,8 +314,6 @@ class Muon(Optimizer):
     """
 
     class Config(Optimizer.Config):
-        """Settings of Muon and of the AdamW beside it."""
-
         momentum: float = 0.95
         """Decay of the gradient's average of Muon's matrices."""
         nesterov: bool = True

@@ -25,8 +25,6 @@ class Schedule(Component):
     """Base of the schedules: a linear warm-up, then the shape of the subclass."""
 
     class Config(BaseConfig):
-        """Settings every schedule has."""
-
         warmup_steps: int = 0
         """Steps over which the rate grows linearly from near 0 to its peak."""
         warmup_ratio: float = 0.0
@@ -119,8 +117,6 @@ class Linear(Schedule):
     """Falls in a straight line to ``end`` at the end of the run."""
 
     class Config(Schedule.Config):
-        """Settings of the linear schedule."""
-
         end: float = 0.0
         """Factor on the rate that the line reaches after the last step."""
 
@@ -136,8 +132,6 @@ class Cosine(Schedule):
     """Falls along half a cosine to ``end`` (Loshchilov and Hutter 2017, without restarts)."""
 
     class Config(Schedule.Config):
-        """Settings of the cosine schedule."""
-
         end: float = 0.0
         """Factor that the curve reaches after the last step."""
 
@@ -161,8 +155,6 @@ class InverseSquareRoot(Schedule):
     """
 
     class Config(Schedule.Config):
-        """Settings of the inverse-square-root schedule."""
-
         warmup_steps: int = 400
         """Steps over which the rate grows linearly from near 0 to its peak."""
         cooldown: float = 0.0
@@ -192,8 +184,6 @@ class Plateau(Schedule):
     """
 
     class Config(Schedule.Config):
-        """Settings of the plateau schedule."""
-
         decay: float = 0.5
         """Factor on the rate at each fall."""
         patience: int = 2

@@ -59,8 +59,6 @@ class Selection(Component):
     """
 
     class Config(BaseConfig, first=("metric", "patience")):
-        """Settings of the selection."""
-
         metric: str = "loss"
         """Value of the evaluation on ``valid_data`` that is compared; auto is the task's: of words
         ``span_f1`` where labels mark spans and else ``token_accuracy``, of others the loss."""

@@ -258,8 +258,6 @@ class Console(Component, Reporter):
     """
 
     class Config(BaseConfig):
-        """Settings of the console."""
-
         mode: Literal["auto", "bar", "lines"] = setting("auto", in_key=False)
         """``bar`` or ``lines``; ``auto`` shows a bar where the stream is a terminal."""
 

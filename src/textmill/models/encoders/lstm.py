@@ -55,8 +55,6 @@ class LstmEncoder(SequenceEncoder):
     """
 
     class Config(SequenceEncoder.Config):
-        """Settings of the LSTM."""
-
         hidden_dim: int = 32
         """Features of each direction."""
         num_layers: int = 1

@@ -23,8 +23,6 @@ class SelfAttentionEncoder(SequenceEncoder):
     """
 
     class Config(LayerConfig, SequenceEncoder.Config):
-        """Settings of the layers."""
-
         dim: int | None = None
         """Features of the layers; null is as many as the tokens' vectors have, else a linear layer
         brings those to as many (Lan et al. 2020, "ALBERT", section 3.1)."""

@@ -24,8 +24,6 @@ class SequenceEncoder(VectorModule):
     """
 
     class Config(BaseConfig):
-        """Settings of an encoder."""
-
         reads_ids: ClassVar[bool] = False
         """Whether it reads the ids of tokens, and not their vectors: it has such of its own."""
 
@@ -80,8 +78,6 @@ class AveragingEncoder(SequenceEncoder):
     """
 
     class Config(SequenceEncoder.Config):
-        """Settings of the averaging."""
-
         word_dropout: float = 0.3
         """Probability of leaving out a token in training (zeros take its place, and the mean is
         over the tokens that are left); the paper's value."""
@@ -120,8 +116,6 @@ class CnnEncoder(SequenceEncoder):
     """
 
     class Config(SequenceEncoder.Config):
-        """Settings of the convolutions."""
-
         filters: int = 100
         """Filters of each width."""
         widths: tuple[int, ...] = (3, 4)

@@ -76,8 +76,6 @@ class MultiHead(Attention):
     """
 
     class Config(Attention.Config):
-        """Settings of multi-head attention."""
-
         num_kv_heads: int | None = None
         """Heads of keys and values, a divisor of ``num_heads``; null: as many as heads."""
 

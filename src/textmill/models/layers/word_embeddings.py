@@ -68,8 +68,6 @@ class WordEmbedding(Component, nn.Module):
     """A vector for each token id; that of padding is zero and stays so."""
 
     class Config(BaseConfig):
-        """Settings of the table."""
-
         dim: int = 100
         """Features of a vector."""
         dropout: float = 0.0
@@ -112,8 +110,6 @@ class CharacterCnn(Component, nn.Module):
     """
 
     class Config(BaseConfig):
-        """Settings of the convolution."""
-
         dim: int = 30
         """Features of a character."""
         filters: int = 30
@@ -176,8 +172,6 @@ class WordReader(Component, nn.Module):
     """Base of models that read words: a vector of each by its id and, if given, its characters."""
 
     class Config(BaseConfig):
-        """Settings of the vectors."""
-
         embedding: WordEmbedding.Config = WordEmbedding.Config()
         """The words' vectors."""
         character_cnn: CharacterCnn.Config = CharacterCnn.Config()
@@ -240,8 +234,6 @@ class AffixEmbedding(Component, nn.Module):
     """
 
     class Config(BaseConfig):
-        """Settings of the vectors."""
-
         dim: int = 16
         """Features of an affix."""
 
@@ -272,8 +264,6 @@ class DictionaryEmbedding(Component, nn.Module):
     """
 
     class Config(BaseConfig):
-        """Settings of the vectors."""
-
         dim: int = 16
         """Features of a kind."""
         pooling: Literal["mean", "max", "logsumexp"] = "mean"

@@ -36,8 +36,6 @@ class PretrainedReader(Component, nn.Module):
     """
 
     class Config(BaseConfig):
-        """Settings of the reader."""
-
         encoder: PretrainedEncoder.Config = PretrainedEncoder.Config()
         """What reads; set its ``path``."""
         dropout: float = 0.1

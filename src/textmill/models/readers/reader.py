@@ -37,8 +37,6 @@ class Reader(WordReader):
     """Base of readers: where in a context the answer to a question begins, and where it ends."""
 
     class Config(WordReader.Config):
-        """Settings that all readers have."""
-
         dropout: float = 0.4
         """Probability of dropping a feature of a word's vector, before and after the encoders, in
         training."""
@@ -142,8 +140,6 @@ class JoinedReader(Reader):
     """
 
     class Config(Reader.Config):
-        """Settings of the reader."""
-
         encoder: SequenceEncoder.Config = SelfAttentionEncoder.Config()
         """What makes each word of both texts know the others; its longest text must hold a
         question and a window of a context."""
@@ -215,8 +211,6 @@ class DrqaReader(Reader):
     """
 
     class Config(Reader.Config):
-        """Settings of the reader."""
-
         encoder: SequenceEncoder.Config = LstmEncoder.Config()
         """What makes each word of the context know the others."""
         question_encoder: SequenceEncoder.Config = LstmEncoder.Config()

@@ -34,8 +34,6 @@ class SentenceScorer(Component, nn.Module):
     """
 
     class Config(BaseConfig):
-        """Settings of the model."""
-
         encoder: SequenceEncoder.Config = PretrainedEncoder.Config()
         """What reads; of a pretrained one set its ``path``."""
         sentence_cnn: CharacterCnn.Config | None = None

@@ -6,7 +6,7 @@ from abc import abstractmethod
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
-from typing import Any, final
+from typing import Any
 
 from typing_extensions import override
 
@@ -56,7 +56,6 @@ class TextMetric(RowMetric):
         self.update(texts, right)
 
 
-@final
 @registries.metrics.register("exact_match")
 class ExactMatch(Averaged, TextMetric):
     """Generated texts against one or more references each; ``exact_match`` is from 0 to 1.
@@ -89,7 +88,6 @@ def normalized_answer(text: str) -> str:
     return " ".join(_ARTICLES.sub(" ", text.lower().translate(_PUNCTUATION)).split())
 
 
-@final
 class SquadScores(Averaged):
     """Predicted answers against one or more right ones, or against none: it has no answer.
 

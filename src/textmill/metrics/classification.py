@@ -4,7 +4,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from operator import attrgetter
-from typing import NamedTuple, TypeVar, final
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -128,7 +128,6 @@ class LabelCounts:
         }
 
 
-@final
 class Classification(HigherIsBetter):
     """One label a row, from gold and predicted label names.
 
@@ -224,7 +223,6 @@ class Classification(HigherIsBetter):
         return both / math.sqrt(predicted * gold) if predicted and gold else 0.0
 
 
-@final
 class MultiLabel(HigherIsBetter):
     """A set of labels a row, from gold and predicted label names.
 
@@ -284,7 +282,6 @@ class MultiLabel(HigherIsBetter):
         return self._counts.tallies(self.labels)
 
 
-@final
 class Spans(HigherIsBetter):
     """Spans found in tagged sentences; one is right if its kind and both its ends are.
 

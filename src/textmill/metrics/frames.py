@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from operator import attrgetter
-from typing import NamedTuple, final
+from typing import NamedTuple
 
 from typing_extensions import override
 
@@ -105,7 +105,6 @@ class FrameCounts(HigherIsBetter):
         self._frames = Counter[str]()
         self._counts = {(way, part): LabelCounts() for way in _WAYS for part in _PARTS}
 
-    @final
     def add_trees(self, pairs: Iterable[tuple[Node, Node]]) -> None:
         """Adds frames, each the right one and the predicted one."""
         for gold, predicted in pairs:
@@ -150,7 +149,6 @@ class FrameCounts(HigherIsBetter):
             "slot_f1": micro(self.tallies("bracket", "slot").values()).f1_error,
         }
 
-    @final
     def tallies(self, way: str, part: str) -> dict[str, ConfusionCounts]:
         """What was counted of each label, in alphabetical order.
 
@@ -159,7 +157,6 @@ class FrameCounts(HigherIsBetter):
         return self._counts[way, part].tallies()
 
 
-@final
 class Frames(FrameCounts):
     """One intent a row, with slots that do not nest. Values: see ``FrameCounts``."""
 
@@ -176,7 +173,6 @@ class Frames(FrameCounts):
         self.add_trees([(flat_tree(*a), flat_tree(*b)) for a, b in aligned(self, gold, predicted)])
 
 
-@final
 class Trees(FrameCounts):
     """One nested parse a row, written ``[IN:LABEL words [SL:LABEL words ] ]``.
 

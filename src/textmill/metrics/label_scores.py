@@ -5,7 +5,7 @@ import json
 import math
 from array import array
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any, final
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,7 +27,6 @@ _PRECISIONS = (0.2, 0.4, 0.6, 0.8, 0.9)
 Floats = NDArray[np.float64]
 
 
-@final
 class LabelScores(HigherIsBetter):
     """The scores of every label in each row, against the label or labels that are right.
 
@@ -166,7 +165,6 @@ def _mean(values: Sequence[float]) -> float:
     return math.fsum(found) / len(found) if found else math.nan
 
 
-@final
 class Ranking(Averaged):
     """The scores of a right and of a wrong answer, one of each a row.
 
@@ -205,7 +203,6 @@ Kept = tuple[tuple[str, ...], bytes]
 """The candidate answers of a row, the right one first, and all its vectors."""
 
 
-@final
 class Retrieval(Metric):
     """Where a row's right text stands among the texts of all rows, by the cosine of vectors.
 

@@ -4,7 +4,7 @@ import math
 from array import array
 from collections.abc import Collection, Mapping, Sequence
 from fractions import Fraction
-from typing import Any, final
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +16,6 @@ from textmill.metrics.streaming import rounded
 _SUMS = ("gold", "predicted", "gold_gold", "predicted_predicted", "gold_predicted", "absolute")
 
 
-@final
 class Regression(Metric):
     """One number a row, predicted and right.
 

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import lru_cache, partial
 from itertools import chain, pairwise
-from typing import Literal, NamedTuple, final
+from typing import Literal, NamedTuple
 
 from typing_extensions import override
 
@@ -148,7 +148,6 @@ _WORDS = re.compile(r"[a-z0-9]+")
 SHORT = 3  # letters of words that stay as they are
 
 
-@final
 @registries.metrics.register("rouge")
 class Rouge(Averaged, TextMetric):
     """Generated texts against one or more references each: the mean F1 of each kind, from 0 to 1.

@@ -11,7 +11,6 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
-from typing import final
 
 import torch
 from torch import Tensor
@@ -23,7 +22,6 @@ _FRACTION = re.compile(r"-?\d+(/\d+)?")
 _MOST_PENDING = 1024  # 0-d tensors that wait; 512 bytes each on CUDA, so at most 0.5 MB
 
 
-@final
 class ExactSum:
     """A sum of floats without rounding; scalars on a device are read late and together."""
 
@@ -90,7 +88,6 @@ class SumCount(Metric):
         self.name, self.better = name, better
         self._total, self._count = ExactSum(), ExactSum()
 
-    @final
     @override
     def update(self, total: Tensor | float, count: Tensor | float) -> None:
         """Adds a batch: its sum, and over how many it sums.
@@ -104,7 +101,6 @@ class SumCount(Metric):
     def count(self) -> float:
         return float(self._count.exact())
 
-    @final
     def quotient(self) -> float:
         """Sum by count, rounded once; NaN without a count, an infinity beyond the largest float."""
         total, count = self._total.exact(), self._count.exact()
@@ -117,12 +113,10 @@ class SumCount(Metric):
     def value(self) -> float:
         return self.quotient()
 
-    @final
     @override
     def compute(self) -> dict[str, float]:
         return {self.name: self.value()}
 
-    @final
     @override
     def directions(self) -> Mapping[str, Direction]:
         return {self.name: self.better}
@@ -136,7 +130,6 @@ def rounded(value: Fraction | float) -> float:
         return math.inf if value > 0 else -math.inf
 
 
-@final
 class Mean(SumCount):
     """The mean of something that comes as sums with counts, such as a loss."""
 
@@ -146,7 +139,6 @@ class Mean(SumCount):
         self._count.add_all([1])
 
 
-@final
 class Perplexity(SumCount):
     """``exp(total / count)`` of negative log-likelihoods in nats; lower is better.
 
@@ -164,7 +156,6 @@ class Perplexity(SumCount):
             return math.inf
 
 
-@final
 class Accuracy(SumCount):
     """The share that is right, from 0 to 1, of numbers right and in all; higher is better."""
 
@@ -183,7 +174,6 @@ class Averaged(Metric):
         self._directions = dict(directions)
         self._means = {name: Mean(name) for name in directions}
 
-    @final
     def add(self, name: str, *terms: float) -> None:
         """Adds the number of one row, the exact sum of ``terms``, to the mean ``name``."""
         self._means[name].add(terms)
@@ -192,7 +182,6 @@ class Averaged(Metric):
     def compute(self) -> dict[str, float]:
         return {name: mean.quotient() for name, mean in self._means.items()}
 
-    @final
     def share_errors(self, *names: str) -> dict[str, float]:
         """The standard errors of means whose rows are right or wrong, 1 or 0."""
         return {n: share_error(self._means[n].quotient(), self._means[n].count) for n in names}
@@ -202,7 +191,6 @@ class Averaged(Metric):
         return dict(self._directions)
 
 
-@final
 class BitsPerByte(SumCount):
     r"""Bits that a model needs for a byte of text; lower is better.
 

@@ -3,7 +3,7 @@
 import itertools
 import math
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, final
+from typing import TYPE_CHECKING, Any, Literal
 
 from typing_extensions import override
 
@@ -37,7 +37,6 @@ class CorpusScore(TextMetric):
         self._references: list[list[str]] = []
         self._score: Score | None = None
 
-    @final
     @override
     def update(self, texts: Sequence[str], references: Sequence[Sequence[str]]) -> None:
         for text, right in with_references(self, texts, references):
@@ -45,12 +44,10 @@ class CorpusScore(TextMetric):
             self._references.append([self._read(one) for one in right])
         self._score = None
 
-    @final
     @override
     def compute(self) -> dict[str, float]:
         return {self.name: float(self.score().score) if self._texts else math.nan}
 
-    @final
     def score(self) -> "Score":
         """Sacrebleu's own object, with precisions and brevity penalty; there must be a row."""
         if not self._texts:
@@ -61,12 +58,10 @@ class CorpusScore(TextMetric):
             self._score = self._scorer.corpus_score(self._texts, streams)
         return self._score
 
-    @final
     @override
     def directions(self) -> Mapping[str, Direction]:
         return {self.name: "higher"}
 
-    @final
     @override
     def details(self) -> dict[str, str]:
         """Sacrebleu's signature; ``nrefs:var`` where rows differ in their number of references."""
@@ -76,7 +71,6 @@ class CorpusScore(TextMetric):
         return {self.name: str(self._scorer.get_signature())}
 
 
-@final
 @registries.metrics.register("bleu")
 class Bleu(CorpusScore):
     """BLEU of a corpus, from 0 to 100 (Papineni et al. 2002), with several references per row."""
@@ -109,7 +103,6 @@ class Bleu(CorpusScore):
         super().__init__(config.name, scorer, normalize_spaces=config.normalize_spaces)
 
 
-@final
 @registries.metrics.register("chrf")
 class ChrF(CorpusScore):
     """chrF of a corpus, from 0 to 100 (Popović 2015); each row counts its best reference."""

@@ -1,7 +1,7 @@
 """A Transformer that scores the next token of a text: GPT, small."""
 
 from collections.abc import Mapping
-from typing import Any, final
+from typing import Any
 
 from torch import Tensor, nn
 from typing_extensions import override
@@ -20,7 +20,6 @@ from textmill.models.vocabulary import HasVocabInfo
 
 
 @registries.models.register("transformer_language_model")
-@final
 class CausalTransformer(LanguageModel):
     """A decoder-only Transformer; each block of a text stands alone.
 

@@ -1,7 +1,7 @@
 """A linear-chain conditional random field: scores of whole sequences of labels."""
 
 from collections.abc import Sequence
-from typing import Any, Literal, final
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -195,7 +195,6 @@ FORBIDDEN = -1e30
 in float32 over any length, so that labels of which no sequence can be right still give one."""
 
 
-@final
 class LinearChainCrf(nn.Module):
     r"""Exact probabilities and best sequences under a linear-chain conditional random field.
 

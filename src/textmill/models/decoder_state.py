@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final, final
+from typing import Final
 
 import torch
 from torch import Tensor
@@ -23,7 +23,6 @@ class DecoderMemory:
     """True at real positions; None if all are. *Shape:* :math:`(B,1,1,S)`."""
 
 
-@final
 class DecoderState:
     """A decoder's state after some tokens of each row: keys and values of them and of the memory.
 

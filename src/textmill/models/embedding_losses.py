@@ -1,7 +1,7 @@
 """Losses of texts' vectors, as components: sums over the rows of a batch, with their count."""
 
 from abc import abstractmethod
-from typing import Any, ClassVar, final
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -44,7 +44,6 @@ class EmbeddingLoss(Component, nn.Module):
 
 
 @registries.losses.register("multiple_negatives_ranking")
-@final
 class MultipleNegativesRanking(EmbeddingLoss):
     r"""A row's second text is to be nearer to its first than those of all other rows are.
 
@@ -95,7 +94,6 @@ class MultipleNegativesRanking(EmbeddingLoss):
 
 
 @registries.losses.register("cosine_similarity")
-@final
 class CosineSimilarity(EmbeddingLoss):
     """The squared difference between the cosine of a row's texts and its score.
 
@@ -115,7 +113,6 @@ class CosineSimilarity(EmbeddingLoss):
 
 
 @registries.losses.register("cosent")
-@final
 class CoSent(EmbeddingLoss):
     r"""Rows with a higher score are to have a higher cosine than rows with a lower one.
 

@@ -2,7 +2,7 @@
 
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import Any, final
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -76,7 +76,6 @@ class LabelLoss(Component, nn.Module):
 
 
 @registries.losses.register("cross_entropy")
-@final
 class CrossEntropyLoss(LabelLoss):
     """Cross entropy of one label a row, with label smoothing."""
 
@@ -113,7 +112,6 @@ class CrossEntropyLoss(LabelLoss):
 
 
 @registries.losses.register("binary_cross_entropy")
-@final
 class BinaryCrossEntropy(LabelLoss):
     """For each label, whether the row has it: the mean over labels of the binary cross entropy.
 

@@ -1,7 +1,7 @@
 """What a language model is, and the recurrent one: a long short-term memory."""
 
 from abc import abstractmethod
-from typing import ClassVar, final
+from typing import ClassVar
 
 from torch import Tensor, nn
 from typing_extensions import override
@@ -61,7 +61,6 @@ class LanguageModel(TokenScores):
         return DecoderMemory(self.output_weight.new_zeros(source.shape[0], 0, 1), None)
 
 
-@final
 class LstmState:
     """What an LSTM carries, for a search. *Shape:* :math:`(2,L,B,H)`."""
 
@@ -77,7 +76,6 @@ class LstmState:
 
 
 @registries.models.register("lstm_language_model")
-@final
 class LstmLanguageModel(LanguageModel):
     """A long short-term memory over tokens; its state is carried from block to block.
 

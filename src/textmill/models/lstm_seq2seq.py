@@ -1,7 +1,7 @@
 """The recurrent encoder-decoder: long short-term memory with attention."""
 
 from dataclasses import dataclass
-from typing import Literal, final
+from typing import Literal
 
 import torch
 from torch import Tensor, nn
@@ -20,7 +20,6 @@ from textmill.models.layers.word_embeddings import token_table
 from textmill.models.vocabulary import HasVocabInfo
 
 
-@final
 class LstmDecoderState:
     """What the decoder keeps of the tokens it read, and the memory it attends to.
 
@@ -54,7 +53,6 @@ class LstmDecoderState:
                 self.mask = self.mask.index_select(0, groups)
 
 
-@final
 class LstmDecoder(nn.Module):
     r"""Layers over the target; the last one's states attend to a memory.
 
@@ -108,7 +106,6 @@ class LstmDecoder(nn.Module):
         return out
 
 
-@final
 @dataclass(frozen=True)
 class LstmMemory(DecoderMemory):
     """An encoder's output, and where it ended."""
@@ -118,7 +115,6 @@ class LstmMemory(DecoderMemory):
 
 
 @registries.models.register("lstm_seq2seq")
-@final
 class LstmSeq2Seq(TokenScores):
     """An LSTM that reads the source, and one that writes the target with attention to it.
 

@@ -1,7 +1,5 @@
 """A masked language model: an encoder, and scores of the tokens that it does not see."""
 
-from typing import final
-
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
@@ -18,7 +16,6 @@ from textmill.models.vocabulary import HasVocabInfo
 
 
 @registries.models.register("masked_language_model")
-@final
 class MaskedLanguageModel(TokenScores):
     r"""Scores the tokens of a text from those around them.
 

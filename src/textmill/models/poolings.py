@@ -1,7 +1,7 @@
 """Poolings: from the vectors of a text's tokens to one vector of the text."""
 
 from abc import abstractmethod
-from typing import Any, ClassVar, Literal, Self, final
+from typing import Any, ClassVar, Literal, Self
 
 import torch
 from torch import Tensor, nn
@@ -69,7 +69,6 @@ class Pooling(VectorModule):
 
 
 @registries.poolings.register("max")
-@final
 class MaxPooling(Pooling):
     """The largest value of each feature (Collobert et al. 2011; Kim 2014)."""
 
@@ -79,7 +78,6 @@ class MaxPooling(Pooling):
 
 
 @registries.poolings.register("mean")
-@final
 class MeanPooling(Pooling):
     """The mean of each feature."""
 
@@ -90,7 +88,6 @@ class MeanPooling(Pooling):
 
 
 @registries.poolings.register("first")
-@final
 class FirstPooling(Pooling):
     """The vector of the first token, the mark ``[CLS]`` of BERT (Devlin et al. 2019)."""
 
@@ -100,7 +97,6 @@ class FirstPooling(Pooling):
 
 
 @registries.poolings.register("pooler")
-@final
 class Pooler(Pooling):
     r"""The vector of the first token, which BERT and its kin have a mark for, through a layer.
 
@@ -127,7 +123,6 @@ class Pooler(Pooling):
 
 
 @registries.poolings.register("attention")
-@final
 class AttentionPooling(Pooling):
     r"""A weighted mean whose weights the text's own vectors give (Lin et al. 2017, one head).
 

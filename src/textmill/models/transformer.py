@@ -2,7 +2,7 @@
 
 import dataclasses
 from collections.abc import Mapping
-from typing import Any, Final, Literal, final
+from typing import Any, Final, Literal
 
 import torch
 from torch import Tensor, nn
@@ -21,7 +21,6 @@ from textmill.models.vocabulary import HasVocabInfo, ModelVocabInfo
 
 
 @registries.models.register("transformer")
-@final
 class Transformer(TokenScores):
     """An encoder-decoder over one vocabulary.
 

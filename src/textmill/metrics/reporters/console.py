@@ -9,7 +9,7 @@ import sys
 import time as clock
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal, TextIO, final
+from typing import Any, Literal, TextIO
 
 from rich.console import Console as Terminal
 from rich.progress import BarColumn, TextColumn
@@ -39,7 +39,6 @@ class Display(Reporter):
         """Shows a line of text."""
 
 
-@final
 class LinesDisplay(Display):
     """One line per report; none per step."""
 
@@ -102,7 +101,6 @@ def named_values(values: Mapping[str, object]) -> list[str]:
     return [f"{name} {format_value(name, value)}" for name, value in values.items()]
 
 
-@final
 class BarDisplay(Display):
     """A bar on a terminal, drawn by whoever reports: no thread takes time from training."""
 
@@ -174,7 +172,6 @@ def _joined(parts: Sequence[str], width: int) -> str:
     return text
 
 
-@final
 class ValuesTable:
     """A table that grows by a row per evaluation; its header is repeated where the columns change.
 
@@ -244,7 +241,6 @@ def _width(words: Sequence[str]) -> int:
     return max(7, *map(len, words))
 
 
-@final
 @registries.reporters.register("console")
 class Console(Component, Reporter):
     """Shows the run on standard error, which is where the log goes too.

@@ -6,7 +6,7 @@ import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, final
+from typing import Any
 
 from typing_extensions import override
 
@@ -58,7 +58,6 @@ def json_value(value: object, *, name: str = "value") -> Any:
     )
 
 
-@final
 @registries.reporters.register("jsonl")
 class JsonLines(Component, Reporter):
     """Writes ``metrics.jsonl`` in the run folder.
@@ -151,7 +150,6 @@ DIGITS = 16
 _NAME = re.compile(r".+-step-\d{8,18}\.jsonl")
 
 
-@final
 @registries.reporters.register("predictions")
 class Predictions(Component, Reporter):
     """Writes ``predictions/<split>-step-00001000.jsonl``: every row, answered by the kept weights.

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, final
+from typing import Any
 
 from typing_extensions import override
 
@@ -83,7 +83,6 @@ class Reporter(ABC):
         """Lets go of the terminal and of files; may be called twice."""
 
 
-@final
 class Reporters(Reporter):
     """Several reporters as one; each has its state under its registered name.
 

@@ -10,7 +10,7 @@ import uuid
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from contextlib import redirect_stdout
-from typing import Any, ClassVar, Literal, final
+from typing import Any, ClassVar, Literal
 
 from typing_extensions import override
 
@@ -126,7 +126,6 @@ class ServiceReporter(Component, Reporter):
         """Closes the run; ``_is_complete`` says whether it reached its end."""
 
 
-@final
 @registries.reporters.register("tensorboard")
 class TensorBoard(ServiceReporter):
     """Writes the values for TensorBoard into the run folder: ``tensorboard --logdir runs``.
@@ -168,7 +167,6 @@ class TensorBoard(ServiceReporter):
         self._writer.close()
 
 
-@final
 @registries.reporters.register("mlflow")
 class Mlflow(ServiceReporter):
     """Hands the values to MLflow; the settings are its artifact ``settings.json``.
@@ -232,7 +230,6 @@ def metric_name(name: str) -> str:
     return re.sub(r"[^\w\-. /]", "_", name)
 
 
-@final
 @registries.reporters.register("trackio")
 class Trackio(ServiceReporter):
     """Hands the values to trackio; ``trackio show`` draws them.
@@ -277,7 +274,6 @@ class Trackio(ServiceReporter):
             trackio.finish()
 
 
-@final
 @registries.reporters.register("wandb")
 class Wandb(ServiceReporter):
     """Hands the values to Weights & Biases.

@@ -3,7 +3,7 @@
 import dataclasses
 import inspect
 from collections.abc import Mapping
-from typing import Any, final
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -30,7 +30,6 @@ _ALIKE = 1e-3
 """Share of the largest score by which those of one text may differ, computed in two ways."""
 
 
-@final
 class PretrainedState:
     """Keys and values of the tokens read, in a cache of transformers, for a search."""
 
@@ -46,7 +45,6 @@ class PretrainedState:
 
 
 @registries.models.register("pretrained_language_model")
-@final
 class PretrainedLanguageModel(LanguageModel):
     """A decoder of Hugging Face's transformers with its weights: GPT-2, Llama, Qwen, Mistral, ...
 

@@ -2,7 +2,7 @@
 
 import dataclasses
 from collections.abc import Mapping
-from typing import Any, final
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -36,7 +36,6 @@ _ALIKE = 1e-3
 """Share of the largest score by which those of one text may differ, computed in two ways."""
 
 
-@final
 class PretrainedSeq2SeqState:
     """Keys and values of what a decoder read, and of its memory, which the rows of a group share.
 
@@ -68,7 +67,6 @@ class PretrainedSeq2SeqState:
 
 
 @registries.models.register("pretrained_seq2seq")
-@final
 class PretrainedSeq2Seq(TokenScores):
     """An encoder-decoder of Hugging Face's transformers: BART, T5, Marian, M2M-100, NLLB, ...
 

@@ -1,7 +1,5 @@
 """Beam search: the best sequences among those that stay among the best at every length."""
 
-from typing import final
-
 import torch
 from torch import Tensor
 
@@ -55,7 +53,6 @@ def beam_search(model: Generator, request: Request) -> list[list[Hypothesis]]:
         logits = model.step(beams.last_tokens(), state)
 
 
-@final
 class _Beams:
     """The sequences of rows that are still searched, and the finished ones of every row.
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final, final
+from typing import Final
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -28,7 +28,6 @@ from textmill.models.layers.positions import RotaryPositions
 from textmill.models.transformer import Transformer
 
 
-@final
 @dataclass(frozen=True)
 class Affine:
     r"""A linear layer, its weight laid out for products of few rows.
@@ -64,7 +63,6 @@ class Affine:
         return x if self.bias is None else x.add_(self.bias, alpha=self.scale)
 
 
-@final
 class FastLayer:
     """What a :class:`TransformerDecoderLayer` of ``multi_head`` attention does in its ``step``.
 
@@ -226,7 +224,6 @@ def _equal(one: Tensor, other: Tensor) -> bool:
     return bool(np.array_equal(bits, wanted))
 
 
-@final
 @dataclass(frozen=True)
 class _Laid:
     """A decoder laid out; it must not hold the model, with which it goes."""
@@ -243,7 +240,6 @@ class _Laid:
         return cls(layers, norm_of(model.decoder.norm), output)
 
 
-@final
 class FastDecoder:
     """A Transformer in evaluation whose steps are fast: same scores but for rounding.
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import final
 
 import torch
 from torch import Tensor
@@ -46,7 +45,6 @@ def ban_repeated_ngrams(scores: Tensor, ids: Tensor, size: int) -> Tensor:
     return scores
 
 
-@final
 @dataclass(frozen=True)
 class Scores:
     """All that changes the scores of a search, in the order of ``transformers``.

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final, Protocol, final, runtime_checkable
+from typing import Any, Final, Protocol, runtime_checkable
 
 import torch
 from torch import Tensor
@@ -80,7 +80,6 @@ class BlockReader(Protocol):
         """Reads tokens of each row. *Shape:* :math:`(B,T)` to logits :math:`(B,T,V)`."""
 
 
-@final
 @dataclass(frozen=True, kw_only=True)
 class Request:
     """Sources, and how their targets are searched."""
@@ -157,7 +156,6 @@ class Request:
         return (limits + limits.new_tensor(lengths)).clamp(max=longest)
 
 
-@final
 @dataclass(frozen=True)
 class Begun:
     """A search that has read its prefix, and what else it could at once."""

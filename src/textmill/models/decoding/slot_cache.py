@@ -8,7 +8,7 @@ the others with weight 0: more multiplications, but in one product a head instea
 """
 
 from collections.abc import Sequence
-from typing import Final, final
+from typing import Final
 
 import torch
 from torch import Tensor
@@ -21,7 +21,6 @@ FIRST_STEPS: Final = 32
 """Steps that a cache has room for at first; it doubles when full."""
 
 
-@final
 class SlotCache:
     """Keys and values of a decoder's self-attention and of the memory, with their masks.
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from types import SimpleNamespace
-from typing import Any, NamedTuple, final
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -55,7 +55,6 @@ class _Rows(NamedTuple):
     """True at real tokens; None: all are. *Shape:* :math:`(B,1,1,S)`."""
 
 
-@final
 class BertModel(nn.Module):
     """The encoder of BERT, RoBERTa, XLM-R, CamemBERT, ELECTRA, MiniLM and all of their making.
 

@@ -1,7 +1,6 @@
 """LSTMs over a text, in one or both directions, from the state of the tokens before."""
 
 from collections.abc import Iterable
-from typing import final
 
 import torch
 from torch import Tensor, nn
@@ -47,7 +46,6 @@ def run_layers(
 
 
 @registries.encoders.register("lstm")
-@final
 class LstmEncoder(SequenceEncoder):
     """A long short-term memory; with both directions pooled by attention (Lin et al. 2017).
 

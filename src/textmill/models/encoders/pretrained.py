@@ -3,7 +3,7 @@
 import dataclasses
 import inspect
 from types import SimpleNamespace
-from typing import Any, ClassVar, Literal, TypeAlias, final
+from typing import Any, ClassVar, Literal, TypeAlias
 
 import torch
 from torch import Tensor, nn
@@ -32,7 +32,6 @@ _TWO_MARKS = ("camembert", "mpnet", "roberta", "roberta-prelayernorm", "xlm-robe
 
 
 @registries.encoders.register("pretrained")
-@final
 class PretrainedEncoder(SequenceEncoder):
     """An encoder that transformers knows, with its weights: BERT, RoBERTa, ModernBERT, ...
 

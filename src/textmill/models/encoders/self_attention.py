@@ -1,6 +1,6 @@
 """Self-attention over a text, with positions of its own."""
 
-from typing import ClassVar, final
+from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -15,7 +15,6 @@ from textmill.models.layers.layer import LayerConfig, TransformerEncoder
 
 
 @registries.encoders.register("self_attention")
-@final
 class SelfAttentionEncoder(SequenceEncoder):
     """Layers of self-attention and feed-forward blocks; pooled by the mean.
 

@@ -2,7 +2,7 @@
 
 from abc import abstractmethod
 from collections.abc import Iterable
-from typing import ClassVar, final
+from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -69,7 +69,6 @@ def refuse_vectors(embedding: WordEmbedding.Config, *, beside: Iterable[object])
 
 
 @registries.encoders.register("averaging")
-@final
 class AveragingEncoder(SequenceEncoder):
     """The tokens' own vectors, of which whole tokens are dropped in training; pooled by the mean.
 
@@ -105,7 +104,6 @@ class AveragingEncoder(SequenceEncoder):
 
 
 @registries.encoders.register("cnn")
-@final
 class CnnEncoder(SequenceEncoder):
     """Filters of several widths over neighbouring tokens, each with a ReLU; pooled by the maximum.
 

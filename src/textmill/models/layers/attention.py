@@ -7,7 +7,6 @@ one matrix: one large product is faster than three small ones.
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from typing import final
 
 import torch
 from torch import Tensor, nn
@@ -66,7 +65,6 @@ class Attention(Component, nn.Module):
 
 
 @registries.attentions.register("multi_head")
-@final
 class MultiHead(Attention):
     r"""Scaled dot-product attention of heads (Vaswani et al. 2017, section 3.2), also grouped.
 
@@ -116,7 +114,6 @@ class MultiHead(Attention):
 
 
 @registries.attentions.register("talking_heads")
-@final
 class TalkingHeads(Attention):
     r"""Attention whose heads mix their scores and their weights (Shazeer et al. 2020).
 
@@ -199,7 +196,6 @@ class _Heads(nn.Module):
         return out
 
 
-@final
 class SelfAttention(_Heads):
     r"""Every position attends to its own sequence (Vaswani et al. 2017, section 3.2).
 
@@ -246,7 +242,6 @@ class SelfAttention(_Heads):
         return self.join(self.heads(q, keys, values))
 
 
-@final
 class CrossAttention(_Heads):
     """Every position of one sequence attends to a memory (the encoder's output)."""
 

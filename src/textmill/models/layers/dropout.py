@@ -1,6 +1,6 @@
 """Dropout (Srivastava et al. 2014), alone and together with the residual it is added to."""
 
-from typing import Any, final
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -14,7 +14,6 @@ STEPS = 2**16
 """A feature is kept by 16 random bits: its probability is right to half of ``1 / STEPS``."""
 
 
-@final
 class Dropout(nn.Dropout):
     """A ``torch.nn.Dropout`` with cheaper masks on CPUs: :class:`textmill.models.fast.Fast`."""
 

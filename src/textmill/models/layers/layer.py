@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any, ClassVar, Final, Literal, final
+from typing import Any, ClassVar, Final, Literal
 
 from torch import Tensor, nn
 from torch.nn import functional as F
@@ -32,7 +32,6 @@ ACTIVATIONS: Final[dict[str, Callable[[Tensor], Tensor]]] = {
 }
 
 
-@final
 class Mlp(nn.Module):
     r"""Two projections around an activation (Vaswani et al. 2017, section 3.3).
 
@@ -52,7 +51,6 @@ class Mlp(nn.Module):
         return out
 
 
-@final
 class Gated(nn.Module):
     r"""A projection gated by the activation of another one (Shazeer 2020).
 
@@ -174,7 +172,6 @@ class LayerConfig(BaseConfig):
         return (nn.RMSNorm if self.norm == "rms_norm" else nn.LayerNorm)(dim, eps=self.eps)
 
 
-@final
 class Residual(nn.Module):
     r"""Adds what a block makes of ``x`` to ``x``.
 
@@ -219,7 +216,6 @@ class Layer(nn.Module):
         return Residual(norm, order=config.norm_order, dropout=config.dropout)
 
 
-@final
 class SelfAttentionLayer(Layer):
     """Self-attention and a feed-forward block, each in a residual connection."""
 
@@ -237,7 +233,6 @@ class SelfAttentionLayer(Layer):
         return out
 
 
-@final
 class TransformerDecoderLayer(Layer):
     """Causal self-attention, attention to the memory, and a feed-forward block."""
 
@@ -314,19 +309,16 @@ class LayerStack(nn.Module):
         return out
 
 
-@final
 class TransformerEncoder(LayerStack):
     """Layers that read a whole text, from both sides, and a mask as :class:`SelfAttention` does."""
 
 
-@final
 class TransformerDecoder(LayerStack):
     """Layers that read a target up to each position, a memory, and the memory's mask."""
 
     kind = TransformerDecoderLayer
 
 
-@final
 class CausalDecoder(LayerStack):
     """Layers in which every position sees itself and those before it (GPT), or what a mask says."""
 

@@ -1,6 +1,6 @@
 """Affine layers, by the library of matrix products that is fastest here."""
 
-from typing import Any, final
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -16,7 +16,6 @@ ROWS = 64
 preparations): batches of any size come to it in multiples of this."""
 
 
-@final
 class LinearLayer(nn.Linear):
     """A ``torch.nn.Linear``, faster on some CPUs, see :class:`textmill.models.fast.Fast`."""
 

@@ -2,7 +2,7 @@
 
 import math
 from abc import abstractmethod
-from typing import Literal, final
+from typing import Literal
 
 import torch
 from torch import Tensor, nn
@@ -72,7 +72,6 @@ class PositionTable(PositionEncoding):
         return self.table[self.offset + start : self.offset + stop]
 
 
-@final
 class SinusoidalPositions(PositionTable):
     """Fixed sines and cosines, see :func:`sinusoids`; not part of the ``state_dict``."""
 
@@ -89,7 +88,6 @@ class SinusoidalPositions(PositionTable):
         self.register_buffer("table", table, persistent=False)
 
 
-@final
 class LearnedPositions(PositionTable):
     """One trained vector a position (Gehring et al. 2017; BERT, GPT)."""
 
@@ -99,7 +97,6 @@ class LearnedPositions(PositionTable):
         nn.init.normal_(self.table, std=dim**-0.5)
 
 
-@final
 class RotaryPositions(PositionEncoding):
     r"""Turns queries and keys, so that their product knows how far they are apart.
 

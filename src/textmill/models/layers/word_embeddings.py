@@ -1,7 +1,7 @@
 """Vectors of tokens with positions, and of words: of their characters, affixes, dictionary."""
 
 from pathlib import Path
-from typing import Any, Literal, Protocol, final
+from typing import Any, Literal, Protocol
 
 import torch
 from torch import Tensor, nn
@@ -30,7 +30,6 @@ def token_table(vocabulary_size: int, dim: int, *, pad_idx: int | None) -> nn.Em
     return table
 
 
-@final
 class Embedding(nn.Module):
     """Token vectors, scaled, plus positions, with dropout.
 
@@ -63,7 +62,6 @@ class Embedding(nn.Module):
         return out
 
 
-@final
 class WordEmbedding(Component, nn.Module):
     """A vector for each token id; that of padding is zero and stays so."""
 
@@ -101,7 +99,6 @@ class WordEmbedding(Component, nn.Module):
         return out
 
 
-@final
 class CharacterCnn(Component, nn.Module):
     """A vector of each word: the maximum over its characters of filters over neighbouring ones.
 
@@ -225,7 +222,6 @@ class AffixInfo(IdTable, Protocol):
         """Places of a word."""
 
 
-@final
 class AffixEmbedding(Component, nn.Module):
     """A vector of each word: the concatenated vectors of its affixes.
 
@@ -255,7 +251,6 @@ class AffixEmbedding(Component, nn.Module):
         return F.pad(vectors, (0, self.out_dim - vectors.shape[2]))
 
 
-@final
 class DictionaryEmbedding(Component, nn.Module):
     r"""A vector of each word: those of its kinds, each times its weight, pooled; else zero.
 

@@ -64,12 +64,7 @@ class ExactMatch(Averaged, TextMetric):
     ends are gone; nothing else is ignored.
     """
 
-    class Config(TextMetric.Config):
-        """Settings of exact match."""
-
-    config: Config
-
-    def __init__(self, config: Config) -> None:
+    def __init__(self, config: TextMetric.Config) -> None:
         self.config = config
         super().__init__({"exact_match": "higher"})
 

@@ -52,7 +52,6 @@ class LabelTask(ColumnsTask):
     The module gives scores, :math:`(B,L)`.
     """
 
-    config: Any
     text: LabelText
 
     def __init__(

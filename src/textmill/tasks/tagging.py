@@ -127,7 +127,6 @@ class TagTask(ColumnsTask):
     attribute ``crf``, loss and answers are of whole sequences.
     """
 
-    config: Any
     text: Any
 
     def __init__(

@@ -104,9 +104,6 @@ class Schedule(Component):
 class Constant(Schedule):
     """The peak rate throughout."""
 
-    class Config(Schedule.Config):
-        """Settings of the constant schedule."""
-
     @override
     def after_warmup(self, step: int, total: int | None, history: Sequence[float]) -> float:
         return 1.0

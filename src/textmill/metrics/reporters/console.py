@@ -257,8 +257,6 @@ class Console(Component, Reporter):
         mode: Literal["auto", "bar", "lines"] = setting("auto", in_key=False)
         """``bar`` or ``lines``; ``auto`` shows a bar where the stream is a terminal."""
 
-    config: Config
-
     def __init__(self, config: Config, *, stream: TextIO | None = None) -> None:
         self.config = config
         self._stream = stream

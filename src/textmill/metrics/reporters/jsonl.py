@@ -72,8 +72,6 @@ class JsonLines(Component, Reporter):
     class Config(BaseConfig):
         """It has no settings."""
 
-    config: Config
-
     def __init__(self, config: Config, *, xp: Experiment) -> None:
         self.config = config
         self._path = xp.folder / "metrics.jsonl"
@@ -165,8 +163,6 @@ class Predictions(Component, Reporter):
 
         rows: int | None = setting(None, in_key=False)
         """Most rows of a file, spread evenly over the data; null is all, 0 none (and no file)."""
-
-    config: Config
 
     def __init__(self, config: Config, *, xp: Experiment) -> None:
         self.config = config

@@ -137,7 +137,6 @@ class TensorBoard(ServiceReporter):
     class Config(BaseConfig):
         """It has no settings."""
 
-    config: Config
     service = "TensorBoard"
     package = "tensorboard"
     _writer: Any

@@ -25,6 +25,7 @@ from textmill.recipes import registries
 from textmill.tasks import evaluate
 from textmill.tasks.column_task import ColumnsTask
 from textmill.text import load_text_processor
+from textmill.text.columns.token_ids import IdsColumn
 from textmill.text.processors.texts import Embedded
 
 
@@ -163,7 +164,10 @@ def test_a_text_path_of_another_task_is_refused(task):
 
 def test_ready_batches_are_trained_on_and_evaluated_as_their_rows_are(case, task):
     ready = list(task.batches(case.data(batch_size=3), train=True, seed=1))
-    assert [len(b) for b in task.batches(ready, train=True, seed=1)] == [len(b) for b in ready]
+    given = task.batches(ready, train=True, seed=1)
+    assert [len(batch) for batch in given] == [len(batch) for batch in ready]
+    texts = {c.name for c in task.text.inputs.values() if isinstance(c, IdsColumn) and not c.shares}
+    assert all(texts <= set(row) for batch in ready for row in given.examples(batch))
     rows = evaluate(task, task.batches(case.data(batch_size=3), train=False, seed=1)).values
     found = evaluate(task, task.batches(ready, train=False, seed=1)).values
     assert found["loss"] == pytest.approx(rows["loss"], rel=1e-5)

@@ -71,7 +71,6 @@ class LstmEncoder(SequenceEncoder):
 
     def __init__(self, config: Config, *, dim: int) -> None:
         nn.Module.__init__(self)
-        self.config = config
         self.out_dim = config.hidden_dim * (2 if config.bidirectional else 1)
         size, layers, both = config.hidden_dim, config.num_layers, config.bidirectional
         self.layers = lstm_layers(dim, size, layers, bidirectional=both)

@@ -84,10 +84,6 @@ class AveragingEncoder(SequenceEncoder):
         def __post_init__(self) -> None:
             require(self, shares=["word_dropout"])
 
-    def __init__(self, config: Config, *, dim: int) -> None:
-        nn.Module.__init__(self)
-        self.config, self.out_dim = config, dim
-
     @override
     def forward(self, x: Tensor, lengths: Tensor) -> Tensor:
         share = self.config.word_dropout

@@ -5,7 +5,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar, NamedTuple, Protocol, final
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,7 +45,6 @@ class Forward(ABC):
         """
 
 
-@final
 @dataclass(frozen=True)
 class RowForward(Forward):
     """The graph has an output for each row."""
@@ -58,7 +57,6 @@ class RowForward(Forward):
         return outputs[0] if len(outputs) == 1 else zip(*outputs, strict=True)
 
 
-@final
 @dataclass(frozen=True)
 class TagForward(Forward):
     """The last two outputs are each word's label, as a number, and its probability."""
@@ -71,7 +69,6 @@ class TagForward(Forward):
         return _cut(others, numbers, chances, lengths["words"])
 
 
-@final
 @dataclass(frozen=True)
 class CrfForward(Forward):
     """The last output scores each word's labels; a random field finds the best sequence."""
@@ -109,7 +106,6 @@ def _cut(
         yield (*said, number[:end], chance[:end])
 
 
-@final
 @dataclass(frozen=True)
 class WindowForward(Forward):
     """The graph reads a question with a part of a context and scores where answers start and end.

@@ -67,8 +67,6 @@ class FittedTokenizer(Component):
     """
 
     class Config(BaseConfig):
-        """Settings of the fitted tokenizer."""
-
         kind: Kind = "sentencepiece"
         """SentencePiece; bpe, byte_bpe or words as a tokenizer.json; or each character, or each
         byte. words lose spaces around punctuation."""

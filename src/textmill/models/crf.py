@@ -43,13 +43,13 @@ def allowed_transitions(names: Sequence[str], scheme: TagScheme | None) -> Tenso
     """
     if scheme is None:
         return torch.ones(len(names) + 2, len(names) + 2, dtype=torch.bool)
-    # A sentence has nothing before and behind it. Numpy, for where a module is built without memory
+    # A sentence has nothing before and after it. Numpy, for where a module is built without memory
     # torch would import its compiler for these operations.
     marks = np.array([*map(_mark, names), OUTSIDE, OUTSIDE])
     kinds = np.array([*(name.partition("-")[2] for name in names), "", ""])
     opened = np.isin(marks, ["B", "I"])[:, None]
     within = opened & (kinds[:, None] == kinds)
-    # In bilou a span that was opened is closed by L, so nothing else comes behind it.
+    # In bilou a span that was opened is closed by L, so nothing else comes after it.
     others = ~opened if scheme == "bilou" else np.ones_like(opened)
     return torch.tensor(np.where(np.isin(marks, ["I", "L"]), within, others).tolist())
 

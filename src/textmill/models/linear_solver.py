@@ -109,9 +109,9 @@ class LabelSolver(Solver):
         wanted = (1 - others) * own + others * decisions.mean(axis=1)
 
         def cross_entropy(factor: float) -> float:
-            behind = (decisions - wanted[:, None]) * factor
-            most = behind.max(axis=1)
-            sums = np.log(np.exp(behind - most[:, None]).sum(axis=1)) + most
+            lacking = (decisions - wanted[:, None]) * factor
+            most = lacking.max(axis=1)
+            sums = np.log(np.exp(lacking - most[:, None]).sum(axis=1)) + most
             return float(self.counts @ sums)
 
         return _lowest(cross_entropy)

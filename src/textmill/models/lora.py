@@ -34,7 +34,7 @@ class Lora(BaseConfig):
     """Probability of dropping a feature that A reads, in training."""
     targets: tuple[str, ...] = ()
     """Ends of the names of layers that have adapters, as ``["query", "value"]``; empty is every
-    linear layer but the one behind which are a vocabulary's scores."""
+    linear layer but the one that gives a vocabulary's scores."""
 
     def __post_init__(self) -> None:
         require(self, "lora", sizes=["rank"], shares=["dropout"])

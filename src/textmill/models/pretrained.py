@@ -77,10 +77,10 @@ class PretrainedConfig(CheckpointConfig):
             return plain_architecture(self.architecture)
         return super().read_architecture()
 
-    def set_dropout(self, told: dict[str, Any], made: Any) -> None:
+    def set_dropout(self, architecture: dict[str, Any], made: Any) -> None:
         """Puts ``dropout``, where it is set, into an architecture.
 
-        That is what ``config.json`` says (``told``), and its settings in transformers (``made``).
+        ``made`` are its settings in transformers.
         """
         if self.dropout is None:
             return
@@ -91,16 +91,16 @@ class PretrainedConfig(CheckpointConfig):
                 "features. Leave it out."
             )
         for name in names:
-            told[name] = self.dropout
+            architecture[name] = self.dropout
             setattr(made, name, self.dropout)
 
 
-def plain_architecture(told: Mapping[str, Any]) -> dict[str, Any]:
+def plain_architecture(architecture: Mapping[str, Any]) -> dict[str, Any]:
     """An architecture without settings that are no part of it, or name code."""
-    return {k: v for k, v in told.items() if k not in _LEFT_OUT and not k.startswith("_")}
+    return {k: v for k, v in architecture.items() if k not in _LEFT_OUT and not k.startswith("_")}
 
 
-def pretrained_config(told: Mapping[str, Any], path: str, *, needed_by: str) -> Any:
+def pretrained_config(architecture: Mapping[str, Any], path: str, *, needed_by: str) -> Any:
     """The settings that transformers makes of a plain architecture, with its ``model_type``.
 
     ``path`` is where it is from, for messages (empty: the run), and ``needed_by`` what needs the
@@ -112,7 +112,7 @@ def pretrained_config(told: Mapping[str, Any], path: str, *, needed_by: str) -> 
         if error.name != "transformers":
             raise
         raise MissingExtraError("transformers", extra="huggingface", what=needed_by) from None
-    settings = dict(told)
+    settings = dict(architecture)
     kind = settings.pop("model_type", None)
     if kind not in transformers.CONFIG_MAPPING:
         raise UserError(f"{path or 'The run'} is a {kind!r:.40}, which transformers does not have.")
@@ -123,7 +123,7 @@ def pretrained_config(told: Mapping[str, Any], path: str, *, needed_by: str) -> 
 
 
 @contextmanager
-def building(told: Mapping[str, Any], config: CheckpointConfig) -> Iterator[None]:
+def building(architecture: Mapping[str, Any], config: CheckpointConfig) -> Iterator[None]:
     """Refuses by name an architecture that makes no model, while it is open."""
     try:
         yield
@@ -132,7 +132,7 @@ def building(told: Mapping[str, Any], config: CheckpointConfig) -> Iterator[None
     except Exception as error:  # each architecture has checks of its own
         if isinstance(error, RuntimeError) and getattr(config, "architecture", None):
             raise  # out of memory: whoever loads a run handles it
-        raise _unmade(told.get("model_type"), config.path, error) from error
+        raise _unmade(architecture.get("model_type"), config.path, error) from error
 
 
 def _unmade(kind: object, path: str, error: Exception) -> UserError:
@@ -147,9 +147,9 @@ def _reason(error: Exception) -> str:
     return ": ".join(lines)
 
 
-def vocabulary_of(told: Mapping[str, Any], path: str) -> int:
+def vocabulary_of(architecture: Mapping[str, Any], path: str) -> int:
     """How many tokens an architecture has; 0 if it does not say."""
-    size = told.get("vocab_size", 0)
+    size = architecture.get("vocab_size", 0)
     if type(size) is not int or size < 0:
         raise UserError(
             f"config.json of {path or 'the run'} says vocab_size={size!r:.40}, where the number of "
@@ -158,9 +158,9 @@ def vocabulary_of(told: Mapping[str, Any], path: str) -> int:
     return size
 
 
-def banned_ids(told: Mapping[str, Any], path: str) -> list[int]:
+def banned_ids(architecture: Mapping[str, Any], path: str) -> list[int]:
     """The tokens that an architecture bans from answers by themselves, not as a part of words."""
-    found, size = told.get("bad_words_ids") or (), vocabulary_of(told, path)
+    found, size = architecture.get("bad_words_ids") or (), vocabulary_of(architecture, path)
     if not isinstance(found, list | tuple) or not all(
         isinstance(ids, list | tuple) and all(type(i) is int and 0 <= i < size for i in ids)
         for ids in found
@@ -201,8 +201,8 @@ def load_pretrained(
     """
     folder = find_pretrained(path, revision=revision)
     folder.check_weights()
-    told = plain_architecture(folder.config())
-    config = pretrained_config(told, path, needed_by="A model of pretrained weights")
+    architecture = plain_architecture(folder.config())
+    config = pretrained_config(architecture, path, needed_by="A model of pretrained weights")
     if not hasattr(kind, "from_pretrained"):
         from transformers import AutoModel as kind  # noqa: N813  # it finds the class
     try:

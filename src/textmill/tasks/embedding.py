@@ -48,7 +48,7 @@ class TextEmbedding(ColumnsTask):
     and what is measured is the correlation of scores with cosines. In prediction a row is a text.
 
     The module is called as ``module(text1, lengths1)``, in training and evaluation with the other
-    texts and their lengths behind, and gives a vector of each, :math:`(B,K,H)`.
+    texts and their lengths after it, and gives a vector of each, :math:`(B,K,H)`.
     """
 
     class Config(ColumnsTask.Config):

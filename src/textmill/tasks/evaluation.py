@@ -84,8 +84,8 @@ def evaluate(
     shares = ranks.gather_to_main((own, unfinished))
     whole = _of_all(task, batches, shares) if shares else None
     # The others have the values, which decide how the run goes on, but no rows.
-    told = ranks.gather(whole and replace(whole, rows=[]))[0]
-    evaluation = whole or told
+    shared = ranks.gather(whole and replace(whole, rows=[]))[0]
+    evaluation = whole or shared
     assert evaluation is not None, "rank 0 has it"
     return evaluation
 
@@ -142,7 +142,7 @@ def _evaluation(
 def inference(module: nn.Module) -> Iterator[None]:
     """A module answers without dropout and without gradients while it is open."""
     was_training = module.training
-    # To set the mode of every part takes as long as a small model does: only what trains is told.
+    # To set the mode of every part takes as long as a small model does: only where a part trains.
     if any(part.training for part in module.modules()):
         module.eval()
     try:

@@ -162,25 +162,25 @@ class LanguageModeling(Task):
         ids, rows, blocking, mixture = read_text(self, data, train=train, seed=seed)
         stride = None if train else self.config.stride
         blocking = replace(blocking, streams=self.stateful, stride=stride)
-        details = {} if train else self._said_of_bits(rows, ids)
+        details = {} if train else self._notes_on_bits(rows, ids)
         before = self.text.begin_idx
         return TextBlocks(ids, rows, blocking, before=before, mixture=mixture, details=details)
 
-    def _said_of_bits(self, rows: Sequence[Row], ids: Ragged) -> dict[str, str]:
-        """What to know of the bits a byte where the tokens do not hold all of the text."""
-        said = []
+    def _notes_on_bits(self, rows: Sequence[Row], ids: Ragged) -> dict[str, str]:
+        """Notes on the bits a byte where the tokens do not hold all of the text."""
+        notes = []
         if unknown := int((ids.values == self.text.unk_idx).sum()):
             total = f"{len(ids.values):,}"
-            said.append(f"{unknown:,} of {total} tokens are unknown: their bytes are not scored.")
+            notes.append(f"{unknown:,} of {total} tokens are unknown: their bytes are not scored.")
         looked = min(len(rows), LOOKED_AT)
         again = self.text.decode(ids[row][:-1] for row in range(looked))  # without the row's end
         given = [rows[row][self.config.column] for row in range(looked)]
         if changed := sum(a != b for a, b in zip(again, given, strict=True)):
-            said.append(
+            notes.append(
                 f"The tokenizer changes the text of {changed:,} of the first {looked:,} rows "
                 "(case, spaces, unknown words): the bytes are those of the text as given."
             )
-        return {"bits_per_byte": " ".join(said)} if said else {}
+        return {"bits_per_byte": " ".join(notes)} if notes else {}
 
     @override
     def training_step(self, batch: BlockBatch, examples: Rows = ()) -> Loss:

@@ -29,7 +29,7 @@ class QueryDocumentRanking(ColumnsTask):
     first is to score higher by a margin. In prediction a row is a query and a document.
 
     The module is called as ``module(query, lengths, document, lengths)``, in training and
-    evaluation with the wrong documents and their lengths behind, and gives a score for each
+    evaluation with the wrong documents and their lengths after them, and gives a score for each
     document, :math:`(B,1)` or :math:`(B,2)`.
     """
 

@@ -294,7 +294,7 @@ def _scheme(chosen: str, labels: Labels) -> Scheme | None:
 class TreeTagging(TagTask):
     """Parses sentences into trees of intents and slots over their own words.
 
-    What opens before a word and closes behind it is its label (``labels.type=trees``), so any
+    What opens before a word and closes after it is its label (``labels.type=trees``), so any
     model that labels words is a parser, and every answer is a tree, but of a sentence that has
     brackets of its own. Evaluated as
     :class:`~textmill.tasks.generation.SemanticParsing` is.

@@ -152,9 +152,9 @@ class Task(Component):
 
     def note(self, text: str, level: int = logging.WARNING) -> None:
         """Notes something about the data that is being read, in the log and in the run's notes."""
-        said = f"{self._reading}: {text}" if self._reading else text
-        self.notes = [*self.notes, said]
-        LOG.log(level, said)
+        message = f"{self._reading}: {text}" if self._reading else text
+        self.notes = [*self.notes, message]
+        LOG.log(level, message)
 
     @property
     def parts(self) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Who is told of a run: its reporters and callbacks. They see counters and values, not the loop."""
+"""Who observes a run: its reporters and callbacks. They see counters and values, not the loop."""
 
 import logging
 import math
@@ -100,8 +100,8 @@ class Observers:
         total: int | None,
         ranks: Ranks,
     ) -> None:
-        told, self.ranks = ranks.env.is_main, ranks
-        self.reporters = Reporters(_checked(reporters, Reporter) if told else ())
+        self.ranks = ranks
+        self.reporters = Reporters(_checked(reporters, Reporter) if ranks.env.is_main else ())
         self.callbacks = _checked(callbacks, Callback)
         self.clock, self.data, self.total = clock, data, total
         self.ticked = -math.inf

@@ -93,8 +93,8 @@ def _check_factor(schedule: Any, total: int | None) -> None:
         raise UserError(f"lr_scheduler: {name} is of another kind. {class_here(type(schedule))}")
     try:
         if isinstance(schedule, Schedule):
-            behind = schedule.warmup(total) + 1
-            step = behind if total is None else min(behind, total)
+            after_warmup = schedule.warmup(total) + 1
+            step = after_warmup if total is None else min(after_warmup, total)
         factor = schedule(step, total, ())
     except TextmillError:
         return  # of its check, in its own words

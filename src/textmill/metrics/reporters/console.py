@@ -97,7 +97,7 @@ def summary_line(summary: Mapping[str, object]) -> str:
 
 
 def named_values(values: Mapping[str, object]) -> list[str]:
-    """Values as people read them, each behind its name."""
+    """Values as people read them, each after its name."""
     return [f"{name} {format_value(name, value)}" for name, value in values.items()]
 
 

@@ -65,14 +65,16 @@ class PretrainedLanguageModel(LanguageModel):
     def __init__(self, config: Config, *, tokenizer: HasVocabInfo) -> None:
         nn.Module.__init__(self)
         vocab = tokenizer.vocab_info
-        told = config.read_architecture()
-        told["vocab_size"] = max(rows_needed(vocab), vocabulary_of(told, config.path))
-        if told.get("pad_token_id") in (vocab.eos_idx, vocab.bos_idx):
-            told["pad_token_id"] = None  # else these tokens' vectors would learn nothing
-        made = _decoder(told, config.path)
-        config.set_dropout(told, made)
-        self.config = dataclasses.replace(config, architecture=told)
-        with building(told, config):
+        architecture = config.read_architecture()
+        architecture["vocab_size"] = max(
+            rows_needed(vocab), vocabulary_of(architecture, config.path)
+        )
+        if architecture.get("pad_token_id") in (vocab.eos_idx, vocab.bos_idx):
+            architecture["pad_token_id"] = None  # else these tokens' vectors would learn nothing
+        made = _decoder(architecture, config.path)
+        config.set_dropout(architecture, made)
+        self.config = dataclasses.replace(config, architecture=architecture)
+        with building(architecture, config):
             import transformers
 
             kind = transformers.AutoModelForCausalLM
@@ -161,8 +163,8 @@ class PretrainedLanguageModel(LanguageModel):
             raise _refusal(self.model.config, path)
 
 
-def _decoder(told: Mapping[str, Any], path: str) -> Any:
-    made = pretrained_config(told, path, needed_by="model.type=pretrained_language_model")
+def _decoder(architecture: Mapping[str, Any], path: str) -> Any:
+    made = pretrained_config(architecture, path, needed_by="model.type=pretrained_language_model")
     import transformers
 
     both_sides = type(made) in transformers.MODEL_FOR_MASKED_LM_MAPPING

@@ -85,16 +85,19 @@ class PretrainedSeq2Seq(TokenScores):
     def __init__(self, config: Config, *, tokenizer: HasVocabInfo) -> None:
         nn.Module.__init__(self)
         vocab = tokenizer.vocab_info
-        told = config.read_architecture()
-        told["vocab_size"] = max(vocab.size, vocabulary_of(told, config.path))
-        told |= {"pad_token_id": vocab.pad_idx, "decoder_vocab_size": told["vocab_size"]}
-        made = _settings(told, config.path)
-        config.set_dropout(told, made)
-        self.config = dataclasses.replace(config, architecture=told)
-        banned = torch.tensor(banned_ids(told, config.path), dtype=torch.int64)
+        architecture = config.read_architecture()
+        architecture["vocab_size"] = max(vocab.size, vocabulary_of(architecture, config.path))
+        architecture |= {
+            "pad_token_id": vocab.pad_idx,
+            "decoder_vocab_size": architecture["vocab_size"],
+        }
+        made = _settings(architecture, config.path)
+        config.set_dropout(architecture, made)
+        self.config = dataclasses.replace(config, architecture=architecture)
+        banned = torch.tensor(banned_ids(architecture, config.path), dtype=torch.int64)
         self.register_buffer("banned", banned, persistent=False)
-        with building(told, config):
-            self.model = _model(made, told)
+        with building(architecture, config):
+            self.model = _model(made, architecture)
         self.scale = 1.0
         """What states are multiplied by before they are scored: T5's are."""
         self.scale = self._found_scale(config.path)
@@ -205,8 +208,8 @@ def _of_rows(mask: Tensor | None) -> Tensor | None:
     return None if mask is None else mask[:, 0, 0].long()
 
 
-def _settings(told: Mapping[str, Any], path: str) -> Any:
-    made = pretrained_config(told, path, needed_by="model.type=pretrained_seq2seq")
+def _settings(architecture: Mapping[str, Any], path: str) -> Any:
+    made = pretrained_config(architecture, path, needed_by="model.type=pretrained_seq2seq")
     import transformers
 
     if type(made) not in transformers.MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING:
@@ -214,13 +217,16 @@ def _settings(told: Mapping[str, Any], path: str) -> Any:
     return made
 
 
-def _model(made: Any, told: Mapping[str, Any]) -> Any:
+def _model(made: Any, architecture: Mapping[str, Any]) -> Any:
     import transformers
 
     kind: Any = transformers.AutoModelForSeq2SeqLM
     model = kind.from_config(made, trust_remote_code=False).float()
     # transformers ties these of every T5, and undoes it where a file has both.
-    apart = told.get("tie_word_embeddings") is False or told.get("scale_decoder_outputs") is False
+    apart = (
+        architecture.get("tie_word_embeddings") is False
+        or architecture.get("scale_decoder_outputs") is False
+    )
     head = model.get_output_embeddings()
     if (apart or made.model_type in _APART) and head.weight is model.get_input_embeddings().weight:
         head.weight = nn.Parameter(head.weight.detach().clone())

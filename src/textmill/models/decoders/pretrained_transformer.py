@@ -227,14 +227,16 @@ class PretrainedTransformer(Component):
             self, *, tokenizer: HasVocabInfo
         ) -> Transformer | CausalTransformer:
             """Makes the model; its weights are read when a run begins."""
-            told = self.read_architecture()
-            with building(told, self):
-                config: Any = own_config(told, self.path)
-                _refuse_tokenizer(told, tokenizer, self.path)
-                info, size = tokenizer.vocab_info, vocabulary_of(told, self.path)
+            architecture = self.read_architecture()
+            with building(architecture, self):
+                config: Any = own_config(architecture, self.path)
+                _refuse_tokenizer(architecture, tokenizer, self.path)
+                info, size = tokenizer.vocab_info, vocabulary_of(architecture, self.path)
                 # What generates alone reads no marks of its tokenizer's that no text has.
                 needed = rows_needed(info) if "num_layers" in vars(config) else info.size
-                config = replace(config, vocabulary_size=max(size, needed), architecture=told)
+                config = replace(
+                    config, vocabulary_size=max(size, needed), architecture=architecture
+                )
                 given = {"dropout": self.dropout, "attention_dropout": self.attention_dropout}
                 config = replace(config, **{k: v for k, v in given.items() if v is not None})
                 module: Transformer | CausalTransformer = config.build(tokenizer=tokenizer)
@@ -242,18 +244,18 @@ class PretrainedTransformer(Component):
             return module
 
 
-def own_config(told: Mapping[str, Any], path: str) -> OwnConfig:
+def own_config(architecture: Mapping[str, Any], path: str) -> OwnConfig:
     """The settings of textmill's own Transformer that compute what an architecture does.
 
     What ``config.json`` leaves out is as transformers has it; ``path`` is for messages.
     """
-    kind = str(told.get("model_type"))
+    kind = str(architecture.get("model_type"))
     if kind not in (*SEQ2SEQ, "gpt2", "llama"):
         known = ", ".join(sorted([*SEQ2SEQ, "gpt2", "llama"]))
         raise UserError(
             f"{path} is a {kind:.40}, which textmill's own layers are not: {known} are."
         )
-    found = pretrained_config(told, path, needed_by="A model of pretrained weights")
+    found = pretrained_config(architecture, path, needed_by="A model of pretrained weights")
     name = getattr(found, "activation_function", None) or getattr(found, "hidden_act", None)
     wrong = [] if name in ACTIVATIONS else [f"the activation {name!r:.40}"]
     for setting, wanted in _wanted(kind, found).items():
@@ -267,7 +269,7 @@ def own_config(told: Mapping[str, Any], path: str) -> OwnConfig:
     if kind in SEQ2SEQ:
         sizes = {ours: getattr(found, theirs) for ours, theirs in SIZES.items()}
         offset = {"position_offset": found.pad_token_id + 1} if kind == "m2m_100" else {}
-        own = {**sizes, **SEQ2SEQ[kind], **offset, "banned": tuple(banned_ids(told, path))}
+        own = {**sizes, **SEQ2SEQ[kind], **offset, "banned": tuple(banned_ids(architecture, path))}
         return Transformer.Config(**own, activation=activation)
     causal: dict[str, Any] = {
         "dim": found.hidden_size,
@@ -314,11 +316,11 @@ def _wanted(kind: str, found: Any) -> dict[str, Any]:
     return {"head_dim": found.hidden_size // found.num_attention_heads, "rope_parameters": turned}
 
 
-def _refuse_tokenizer(told: Mapping[str, Any], tokenizer: HasVocabInfo, path: str) -> None:
-    info, size = tokenizer.vocab_info, told.get("vocab_size") or 0
+def _refuse_tokenizer(architecture: Mapping[str, Any], tokenizer: HasVocabInfo, path: str) -> None:
+    info, size = tokenizer.vocab_info, architecture.get("vocab_size") or 0
     marks = {"padding": ("pad_token_id", info.pad_idx), "end mark": ("eos_token_id", info.eos_idx)}
     for mark, (name, found) in marks.items():
-        wanted = told.get(name)
+        wanted = architecture.get(name)
         if isinstance(wanted, int) and wanted < size and wanted != found:
             raise UserError(
                 f"The tokenizer's {mark} is {found}, but that of {path} is {wanted}: the weights "

@@ -30,18 +30,18 @@ _SETTINGS = (
 """What a ``config.json`` must say; the defaults of the others are those of transformers."""
 
 
-def is_bert(told: Mapping[str, Any]) -> bool:
+def is_bert(architecture: Mapping[str, Any]) -> bool:
     """Whether :class:`BertModel` computes the architecture that a ``config.json`` tells."""
-    kind = told.get("model_type")
+    kind = architecture.get("model_type")
     needed = [*_SETTINGS, "embedding_size"] if kind == "electra" else _SETTINGS
     return (
         kind in _PREFIXES
-        and all(isinstance(told.get(name), int | float) for name in needed)
-        and told["num_attention_heads"] > 0
-        and told.get("hidden_act") in ACTIVATIONS
-        and told["hidden_size"] % told["num_attention_heads"] == 0
-        and told.get("position_embedding_type", "absolute") == "absolute"
-        and not (told.get("is_decoder") or told.get("add_cross_attention"))
+        and all(isinstance(architecture.get(name), int | float) for name in needed)
+        and architecture["num_attention_heads"] > 0
+        and architecture.get("hidden_act") in ACTIVATIONS
+        and architecture["hidden_size"] % architecture["num_attention_heads"] == 0
+        and architecture.get("position_embedding_type", "absolute") == "absolute"
+        and not (architecture.get("is_decoder") or architecture.get("add_cross_attention"))
     )
 
 
@@ -65,9 +65,9 @@ class BertModel(nn.Module):
     Source: Devlin et al. 2019, "BERT: Pre-training of Deep Bidirectional Transformers".
     """
 
-    def __init__(self, told: Mapping[str, Any]) -> None:
+    def __init__(self, architecture: Mapping[str, Any]) -> None:
         super().__init__()
-        self.config = config = SimpleNamespace(**told)
+        self.config = config = SimpleNamespace(**architecture)
         """The same, by attribute."""
         self.base_model_prefix = _PREFIXES[config.model_type]
         """What names of weights begin with in a file of the whole model."""
@@ -134,7 +134,7 @@ class _BertEmbeddings(nn.Module):
         super().__init__()
         self.out_dim: int = getattr(config, "embedding_size", config.hidden_size)
         pad = config.pad_token_id
-        # RoBERTa's kin counts positions from behind the padding's id, which has a row of its own.
+        # RoBERTa's kin counts positions from the padding's id on, which has a row of its own.
         self.pad_idx = pad if _PREFIXES[config.model_type] == "roberta" else None
         self.word_embeddings = nn.Embedding(config.vocab_size, self.out_dim, padding_idx=pad)
         sizes = config.max_position_embeddings, self.out_dim

@@ -60,32 +60,32 @@ class PretrainedEncoder(SequenceEncoder):
     ) -> None:
         super().__init__()
         self.vocab_info = vocab_info
-        told = config.read_architecture()
-        told["vocab_size"] = max(vocab_info.size, vocabulary_of(told, config.path))
-        told["pad_token_id"] = vocab_info.pad_idx
-        with building(told, config):
-            own = config.layers is None and is_bert(told)  # which needs no package
+        architecture = config.read_architecture()
+        architecture["vocab_size"] = max(vocab_info.size, vocabulary_of(architecture, config.path))
+        architecture["pad_token_id"] = vocab_info.pad_idx
+        with building(architecture, config):
+            own = config.layers is None and is_bert(architecture)  # which needs no package
             needed = "model.encoder.type=pretrained"
             settings: Any = (
-                SimpleNamespace(**told)
+                SimpleNamespace(**architecture)
                 if own
-                else pretrained_config(told, config.path, needed_by=needed)
+                else pretrained_config(architecture, config.path, needed_by=needed)
             )
-            config.set_dropout(told, settings)
-            self.model: Any = BertModel(told) if own else _encoder(settings, config.path)
+            config.set_dropout(architecture, settings)
+            self.model: Any = BertModel(architecture) if own else _encoder(settings, config.path)
             self.out_dim = int(settings.hidden_size)
             self.two_marks = settings.model_type in _TWO_MARKS
             """Whether two marks are between a pair's texts."""
             self.typed = getattr(settings, "type_vocab_size", 0) > 1
-            """Whether it is told of which of them a token is."""
+            """Whether it reads which of them a token is of."""
             most = getattr(settings, "max_position_embeddings", None)
-            # RoBERTa counts positions from behind its padding's id.
+            # RoBERTa counts positions from its padding's id on.
             reserved = settings.pad_token_id + 1 if _counts_from_padding(self.model) else 0
             if most is not None:
                 marks = 2 if reads == "words" else 0
                 self.max_length = int(most) - reserved - marks
                 self.max_length //= 2 if reads == "pairs" else 1
-        self.config = dataclasses.replace(config, architecture=told)
+        self.config = dataclasses.replace(config, architecture=architecture)
         if config.lora is not None:
             add_adapters(self.model, config.lora)
 
@@ -177,7 +177,7 @@ def framed_words(
         fits = (totals <= most).sum(1)
         real &= torch.arange(places, device=pieces.device) < fits[:, None, None]
     real = real.reshape(rows, -1)
-    at = real.cumsum(1)  # behind the mark that begins a text
+    at = real.cumsum(1)  # after the mark that begins a text
     count = at[:, -1]
     size = words * places if exporting else int(count.max())
     ids = pieces.new_full((rows, size + 3), info.pad_idx)

@@ -72,7 +72,7 @@ def refuse_vectors(embedding: WordEmbedding.Config, *, beside: Iterable[object])
 class AveragingEncoder(SequenceEncoder):
     """The tokens' own vectors, of which whole tokens are dropped in training; pooled by the mean.
 
-    With ``model.hidden`` layers behind the mean it is the deep averaging network of Iyyer et al.
+    With ``model.hidden`` layers after the mean it is the deep averaging network of Iyyer et al.
     2015, "Deep Unordered Composition Rivals Syntactic Methods for Text Classification".
     """
 

@@ -280,7 +280,7 @@ class DictionaryEmbedding(Component, nn.Module):
         """Makes a vector for each word. *Shape:* :math:`(B,N,3)` to :math:`(B,T,D)`.
 
         A finding is the place of a word, a kind's number, and its weight; zeros are padding. Those
-        behind ``length`` words, :math:`T`, are not looked at.
+        after ``length`` words, :math:`T`, are not looked at.
         """
         places, numbers, weights = found.unbind(dim=-1)
         places, numbers = places.long(), numbers.long()

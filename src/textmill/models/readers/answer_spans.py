@@ -127,7 +127,7 @@ class Windows:
 def windows_of(lengths: Tensor, *, size: int, stride: int) -> Windows:
     """The windows of rows; each row has one at least, and each of its places is in one.
 
-    A window has ``size`` places at most, and begins ``stride`` behind the one before, at most
+    A window has ``size`` places at most, and begins ``stride`` after the one before, at most
     ``size``. *Shape* of the rows' lengths: :math:`(B)`.
     """
     beyond = (lengths - size).clamp(min=0)

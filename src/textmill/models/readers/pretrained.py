@@ -21,7 +21,7 @@ from textmill.models.readers.answer_spans import SpanScores
 from textmill.models.vocabulary import HasVocabInfo, IdTable
 
 MARKS = 4
-"""Of a question with its context, at most: one before each, and one behind."""
+"""Marks of a question with its context, at most: one before each, and one at the end."""
 
 
 @registries.models.register("pretrained_reader")
@@ -93,7 +93,7 @@ class PretrainedReader(Component, nn.Module):
         asked = self._framed(question, question_lengths)
         given = self._framed(context, context_lengths)
         states, lengths = self.encoder.pairs(*asked, *given)
-        first = lengths - 1 - context_lengths.to(lengths.device)  # behind the context is a mark
+        first = lengths - 1 - context_lengths.to(lengths.device)  # a mark ends the context
         place = torch.arange(max(context.shape[1], 1), device=states.device)
         at = (first.to(states.device)[:, None] + place).clamp(max=states.shape[1] - 1)
         read = states.gather(1, at[..., None].expand(-1, -1, states.shape[-1]))

@@ -173,10 +173,10 @@ class JoinedReader(Reader):
         asks = joined.device.type == "cpu" and not torch.compiler.is_exporting()
         most = int(lengths.max()) if asks else joined.shape[1]
         place = torch.arange(most, device=joined.device)
-        # Real words only, the context's behind the question's: padding is at the end alone.
-        behind = (place - question.lengths[:, None]).clamp(min=0, max=x.shape[1] - 1)
+        # Real words only, the context's after the question's: padding is at the end alone.
+        within = (place - question.lengths[:, None]).clamp(min=0, max=x.shape[1] - 1)
         asked = place < question.lengths[:, None]
-        at = torch.where(asked, place, question.vectors.shape[1] + behind)
+        at = torch.where(asked, place, question.vectors.shape[1] + within)
         states = self.encoder(_taken(joined, at), lengths)
 
         place = torch.arange(x.shape[1], device=joined.device)

@@ -1,4 +1,4 @@
-"""Batches and a CUDA device: copied one ahead, and their places told without a wait."""
+"""Batches and a CUDA device: copied one ahead, and their places found without a wait."""
 
 import dataclasses
 from collections.abc import Callable, Iterator, Mapping

@@ -23,7 +23,7 @@ class TextMetric(RowMetric):
     """Base of metrics of texts: BLEU, ROUGE, exact match.
 
     Of a row it takes the ``prediction``, and what is right: its ``references``, a list, where it
-    has such, else the column that ``target`` names.
+    has them, else the column that ``target`` names.
     """
 
     class Config(RowMetric.Config):

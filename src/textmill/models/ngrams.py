@@ -136,7 +136,7 @@ class NgramScores(Component, nn.Module):
 
         ``texts`` are ids of n-grams of a text, :math:`(B,T)`, and its lengths, :math:`(B)`, which
         are not looked at, since padding has no weight; of a pair, those of the other after them.
-        ``dense`` are numbers of each row, where the model was made for such, :math:`(B,N)`.
+        ``dense`` are numbers of each row, where the model was made for them, :math:`(B,N)`.
         """
         if torch.compiler.is_exporting():
             ids, values = self.padded(*texts[::2])

@@ -103,7 +103,7 @@ class Pooler(Pooling):
     .. math::
         v = \mathrm{tanh}(W h_1 + b)
 
-    A fresh run takes the layer's weights from a pretrained encoder that has such.
+    A fresh run takes the layer's weights from a pretrained encoder that has them.
 
     Source: Devlin et al. 2019, "BERT: Pre-training of Deep Bidirectional Transformers".
     """

@@ -214,7 +214,7 @@ class IntentSlotModel(WordEncoder):
         """Scores intents, and the tags of each word by itself; ``crf`` makes sequences of them.
 
         The arguments are those of :meth:`states`, and ids of the text's ``ngrams``, :math:`(B,G)`,
-        where the model was made for such: they add to the scores of intents.
+        where the model was made for them: they add to the scores of intents.
 
         Returns:
             Unnormalized scores of intents :math:`(B,I)` and, anything at padding, of tags

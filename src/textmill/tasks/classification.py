@@ -132,7 +132,7 @@ class DocumentClassification(LabelTask):
     """Gives texts a label, or with ``labels.multiple`` any number of labels.
 
     The module is called as ``module(text, lengths)``, with ``dense=``, ``dictionary=`` and
-    ``ngrams=`` where the recipe has such, and gives scores, :math:`(B,L)`.
+    ``ngrams=`` if the recipe has them, and gives scores, :math:`(B,L)`.
     """
 
     class Config(LabelConfig):

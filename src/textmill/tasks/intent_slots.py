@@ -92,7 +92,7 @@ class IntentSlots(ColumnsTask):
 
     @override
     def initialize(self) -> list[str]:
-        """Fits the intents' scores of n-grams, where the module has such, to the training rows."""
+        """Fits the intents' scores of n-grams, if the module has them, to the training rows."""
         lines = super().initialize()
         wide = getattr(self.module, "wide", None)
         if not isinstance(wide, FittedScores):

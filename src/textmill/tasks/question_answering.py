@@ -47,7 +47,7 @@ class QuestionAnswering(ColumnsTask):
     in which it has most around it, and the most probable span of the whole context is the answer.
 
     The module is called as ``module(question, lengths, context, lengths, matches)``, with the
-    characters of both texts after them if the recipe has such, and gives
+    characters of both texts after them if the recipe has them, and gives
     :class:`~textmill.models.readers.answer_spans.SpanScores`. Its attribute ``no_answer``, if it
     has one, says whether a question can have none. Its method ``check_lengths(question, context)``,
     if it has one, refuses numbers of tokens that it does not take.

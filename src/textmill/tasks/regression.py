@@ -85,7 +85,7 @@ class DocumentRegression(NumberTask):
     """Gives texts a number; answers and metrics are in the units of the training data.
 
     The module is called as ``module(text, lengths)``, with ``dense=``, ``dictionary=`` and
-    ``ngrams=`` where the recipe has such, and gives one number a row, :math:`(B,1)`.
+    ``ngrams=`` if the recipe has them, and gives one number a row, :math:`(B,1)`.
     """
 
     class Config(NumberConfig):

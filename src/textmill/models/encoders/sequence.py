@@ -25,7 +25,7 @@ class SequenceEncoder(VectorModule):
 
     class Config(BaseConfig):
         reads_ids: ClassVar[bool] = False
-        """Whether it reads the ids of tokens, and not their vectors: it has such of its own."""
+        """Whether it reads the ids of tokens, and not their vectors: it has its own."""
 
         def default_pooling(self) -> "Pooling.Config":
             """The default pooling: how a text's vectors become one."""

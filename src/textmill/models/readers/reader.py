@@ -111,7 +111,7 @@ class Reader(WordReader):
             matches: How far each word of the context is one of the question's, from 0 to 3 (see
                 :class:`~textmill.text.processors.question_answering.MatchesColumn`).
                 *Shape:* :math:`(B,T)`.
-            question_characters: Ids, where the model was made for such. *Shape:* :math:`(B,Q,C)`.
+            question_characters: Ids, where the model was made for them. *Shape:* :math:`(B,Q,C)`.
             context_characters: Likewise. *Shape:* :math:`(B,T,C)`.
         """
         asked = self._texts(question, question_lengths, question_characters)

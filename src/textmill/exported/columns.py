@@ -124,7 +124,6 @@ def load_columns(
         graph: Computes.
         answers: What :func:`answers_of` gave.
         arrays: The file that :func:`save_arrays` wrote.
-
     """
     from safetensors import SafetensorError
     from safetensors.numpy import load

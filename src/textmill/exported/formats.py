@@ -37,7 +37,6 @@ class ExportFormat:
         """Opens the graph and the text processor of a folder, whose manifest is not looked at.
 
         ``facts`` are ``search`` and ``answers`` of the manifest.
-
         """
         module = importlib.import_module(f"textmill.exported.{self.name}")
         opened: ExportedPredictor = module.open_export(
@@ -50,7 +49,6 @@ class ExportFormat:
 
         Args:
             writes: Whether it is to be written, and not only asked.
-
         """
         for package in self.writes if writes else self.reads:
             if importlib.util.find_spec(package) is None:

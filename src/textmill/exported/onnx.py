@@ -31,7 +31,6 @@ class OnnxGraph:
         device: ``auto``, ``cpu``, ``cuda`` or ``cuda:1``; ``auto`` is a GPU where onnxruntime has
             one.
         threads: Threads on a processor; 0 is as many as onnxruntime thinks best.
-
     """
 
     def __init__(self, path: Path, *, device: str = "auto", threads: int = 0) -> None:
@@ -55,7 +54,6 @@ class OnnxGraph:
 
         Args:
             arrays: By the names of its inputs; others are not looked at.
-
         """
         try:
             given = {name: arrays[name] for name in self.inputs}

@@ -150,8 +150,7 @@ class DatasetMentions(Pipeline[MentionedDatasets]):
             for places, (_, answer) in zip(self._sentences(given.text), answered, strict=True)
             for span, _ in placed_spans(given, places, answer, self._scheme)
         )
-        place: dict[str, Any] = {"line": given.line, "page": given.page_of(0)}
-        return MentionedDatasets(text=given.text, spans=spans, **place)
+        return MentionedDatasets(text=given.text, spans=spans, **given.place)
 
 
 def word_places(text: str, start: int = 0, end: int | None = None) -> list[tuple[int, int]]:

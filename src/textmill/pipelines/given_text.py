@@ -1,12 +1,11 @@
 """The texts that a pipeline is given, and the spans that labels of words mark in them."""
 
-from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from io import BufferedReader
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from textmill.data.bad_rows import BadRow
 from textmill.data.formats.lines import bare_lines
@@ -39,32 +38,22 @@ class GivenText:
     """Why it was not read."""
     label: str | None = None
     """The label before it in its document, as ``[12]``."""
-    pages: Callable[[int], int] | None = None
-    """Gives the page of a character, from 1."""
+    passage: "Passage | None" = None
+    """Where it is in a document with pages."""
 
     def page_of(self, offset: int) -> int | None:
-        """The page of a character; None where the text has no pages."""
-        return None if self.pages is None else self.pages(offset)
+        """The page of a character, from 1; None where the text has no pages."""
+        return None if self.passage is None else self.passage.page_of(offset)
+
+    @property
+    def place(self) -> dict[str, Any]:
+        """Where it begins, as a result says it."""
+        return {"line": self.line, "page": self.page_of(0)}
 
     @classmethod
     def of(cls, passage: "Passage") -> "GivenText":
         """A passage of a document."""
-        return cls(passage.text, label=passage.label, pages=passage.page_of)
-
-
-def joined_passages(passages: Iterable["Passage"]) -> GivenText:
-    r"""Passages of a document as one text, with an empty line between."""
-    text, begins, parts = "", list[int](), [each for each in passages if each.text]
-    for each in parts:
-        text += "\n\n" * bool(text)
-        begins.append(len(text))
-        text += each.text
-
-    def page_of(offset: int) -> int:
-        at = max(bisect_right(begins, offset) - 1, 0)
-        return parts[at].page_of(offset - begins[at])
-
-    return GivenText(text, pages=page_of if parts else None)
+        return cls(passage.text, label=passage.label, passage=passage if passage.text else None)
 
 
 def is_pdf(head: bytes) -> bool:

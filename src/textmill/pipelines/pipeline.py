@@ -28,7 +28,6 @@ from textmill.pipelines.find_model import ModelWanted, load_model
 from textmill.pipelines.given_text import (
     GivenText,
     is_pdf,
-    joined_passages,
     open_file,
     text_lines,
     whole_text,
@@ -170,10 +169,10 @@ class Pipeline(ABC, Generic[R]):
 
     def texts(self, document: "Document") -> Iterable[GivenText]:
         """The texts of a PDF that are answered; by default one, of abstract and body."""
-        from textmill.pipelines.documents import find_abstract, find_body
+        from textmill.pipelines.documents import find_abstract, find_body, joined_passages
 
-        abstract = find_abstract(document)
-        return [joined_passages([*([abstract] if abstract else []), find_body(document)])]
+        parts = (find_abstract(document), find_body(document))
+        return [GivenText.of(joined_passages(filter(None, parts)))]
 
     # -- what all do
 
@@ -314,9 +313,7 @@ class Pipeline(ABC, Generic[R]):
             yield from self.predictor.answers_or_errors(some)
 
     def _failed(self, given: GivenText, problem: str) -> R:
-        page = given.page_of(0)
-        failed = self.result_class(text=given.text, line=given.line, page=page, error=problem)
-        return cast("R", failed)
+        return cast("R", self.result_class(text=given.text, error=problem, **given.place))
 
 
 def _given(text: object) -> GivenText:

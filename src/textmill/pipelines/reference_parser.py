@@ -176,8 +176,7 @@ class ReferenceParser(Pipeline[ParsedReference]):
             tags[words.start : words.stop] = [span.kind] * len(words)
         return ParsedReference(
             text=given.text,
-            line=given.line,
-            page=given.page_of(0),
+            **given.place,
             tokens=answer.words,
             tags=tuple(tags),
             scores=answer.scores,

@@ -11,7 +11,7 @@ from typing_extensions import override
 from textmill.errors import DataError, UserError
 from textmill.exported.row_predictor import RowPredictor
 from textmill.pipelines.find_model import ModelWanted
-from textmill.pipelines.given_text import GivenText, PlacedSpan, joined_passages
+from textmill.pipelines.given_text import GivenText, PlacedSpan
 from textmill.pipelines.pipeline import Answered, Pipeline, PipelineResult
 from textmill.pipelines.registries import register_pipeline
 from textmill.text.features.sentences import sentence_places
@@ -123,10 +123,10 @@ class Summarizer(Pipeline[Summary]):
     def texts(self, document: "Document") -> Iterable[GivenText]:
         from textmill.pipelines.documents import find_abstract, find_body
 
-        abstract = find_abstract(document) if self.part != "body" else None
-        if abstract is not None and self.part == "abstract":
-            return [joined_passages([abstract])]
-        return [joined_passages([*([abstract] if abstract else []), find_body(document)])]
+        abstract, body = find_abstract(document), find_body(document)
+        if self.part == "all":
+            return super().texts(document)
+        return [GivenText.of(body if abstract is None or self.part == "body" else abstract)]
 
     @override
     def rows(self, given: GivenText) -> Sequence[Any]:
@@ -155,9 +155,8 @@ class Summarizer(Pipeline[Summary]):
 
     @override
     def result(self, given: GivenText, answered: Answered) -> Summary:
-        place: dict[str, Any] = {"line": given.line, "page": given.page_of(0)}
         if not answered:
-            return Summary(text=given.text, **place)
+            return Summary(text=given.text, **given.place)
         ((row, answer),) = answered
         unread = given.text[len(row[self.predictor.columns[0]]) :]
         sentences = answer.sentences if isinstance(answer, Extract) else ()
@@ -178,7 +177,7 @@ class Summarizer(Pipeline[Summary]):
             score=answer.score,
             spans=spans,
             left_out=len(sentence_places(unread)),
-            **place,
+            **given.place,
         )
 
 

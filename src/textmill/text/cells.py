@@ -1,5 +1,6 @@
 """The values of rows: a cell is a text or a list of texts, and an error of one has its place."""
 
+import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -36,6 +37,16 @@ class ListCell(str):
 def unlisted(value: Any) -> Any:
     """The parts of a list cell; any other value unchanged."""
     return list(value.parts) if isinstance(value, ListCell) else value
+
+
+def list_in(value: Any) -> Any:
+    """The parts of a list cell, or what a text says as JSON; None if it is not JSON."""
+    if not isinstance(value, str) or isinstance(value, ListCell):
+        return unlisted(value)
+    try:
+        return json.loads(value)
+    except (ValueError, RecursionError):
+        return None
 
 
 def words_in(value: Any, column: str, row: int) -> list[str]:

@@ -54,7 +54,7 @@ def test_an_answer_is_a_part_of_the_context_as_it_is_written():
     assert text.completed(text.decode([(1, 1, 1, 0)])[0], ROWS[2]).start == 3
 
 
-def test_each_context_is_read_once_in_a_check_and_few_are_held(monkeypatch):
+def test_few_contexts_are_held_in_a_check(monkeypatch):
     text, read = made(), []
 
     def counted(tokenizer, texts):
@@ -62,15 +62,14 @@ def test_each_context_is_read_once_in_a_check_and_few_are_held(monkeypatch):
         return read_passages(tokenizer, texts)
 
     monkeypatch.setattr(question, "read_passages", counted)
-    monkeypatch.setattr(question, "CHUNK", 8)
-    monkeypatch.setattr(question, "TOGETHER", 2)
+    monkeypatch.setattr(question, "CHUNK", 4)
     contexts = [f"Rollo led {name}." for name in "abcd"] + ["nobody asked"]
     rows = [row(context=contexts[n % 4], answers=["led"], answer_starts=[6]) for n in range(10)]
     rows += [row(context=contexts[4], answers=[], answer_starts=[])]
     rows[6] = row(context=contexts[2], answers=["Roll", "led"], answer_starts=[0, 6])
     rows[5] = row(context=contexts[1], answers=["ollo"], answer_starts=[1])
     assert text.off_tokens(rows) == (2, 11, 5)
-    assert read == [contexts[:2], contexts[2:4], contexts[:2]]
+    assert read == [contexts[:4], contexts[:4], [*contexts[:2], contexts[4]]]
     assert text.off_tokens(rows[10:]) == (0, 0, -1)
 
 

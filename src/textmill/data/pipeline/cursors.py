@@ -105,7 +105,6 @@ class DataPipeline(Generic[T]):
 
     Attributes:
         epoch: The epoch under way, from 0.
-
     """
 
     def __init__(self, node: PipelineNode[T]) -> None:

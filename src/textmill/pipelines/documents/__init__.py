@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from textmill.pipelines.documents.document import DocumentError as DocumentError
     from textmill.pipelines.documents.document import Line as Line
     from textmill.pipelines.documents.document import Passage as Passage
+    from textmill.pipelines.documents.document import joined_passages as joined_passages
     from textmill.pipelines.documents.pdf import PdfLimits as PdfLimits
     from textmill.pipelines.documents.pdf import read_pdf as read_pdf
     from textmill.pipelines.documents.sections import find_abstract as find_abstract

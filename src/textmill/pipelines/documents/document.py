@@ -1,7 +1,7 @@
 """A document as lines in reading order, and passages of it that know their pages."""
 
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from textmill.errors import DataError
@@ -68,6 +68,17 @@ class Passage:
     def page_of(self, offset: int) -> int:
         """The page, from 1, of the character at an offset; of a text file, 1."""
         return self.starts[max(bisect_right(self.starts, (offset, 1 << 30)) - 1, 0)][1]
+
+
+def joined_passages(passages: Iterable[Passage]) -> Passage:
+    """Passages as one, with an empty line between two."""
+    parts, starts, length = list[str](), list[tuple[int, int]](), 0
+    for passage in passages:
+        if passage.text:
+            starts += [(at + length, page) for at, page in passage.starts]
+            parts.append(passage.text)
+            length += len(passage.text) + 2
+    return Passage("\n\n".join(parts), starts=tuple(starts) or ((0, 1),))
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,13 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
-from textmill.pipelines.documents.document import Document, Line, Parts, Passage
+from textmill.pipelines.documents.document import (
+    Document,
+    Line,
+    Parts,
+    Passage,
+    joined_passages,
+)
 from textmill.pipelines.documents.line_ends import Vocabulary, join_lines, vocabulary_of
 from textmill.pipelines.documents.references import (
     FORMS,
@@ -380,15 +386,10 @@ def _body(
         begin = abstract[1] if abstract else 0
     end = next((start for start, _ in sections if start > begin), len(lines))
     size = dominant_size(lines[begin:end])
-    parts, starts, length = list[str](), list[tuple[int, int]](), 0
-    for a, b in _paragraphs(lines[begin:end]):
-        own = lines[begin + a : begin + b]
-        if _is_of_body(own, size):
-            passage = join_lines(own, vocabulary)
-            starts += [(at + length, page) for at, page in passage.starts]
-            parts.append(passage.text)
-            length += len(passage.text) + 2
-    return Passage("\n\n".join(parts), starts=tuple(starts) or ((0, 1),))
+    paragraphs = (lines[begin + a : begin + b] for a, b in _paragraphs(lines[begin:end]))
+    return joined_passages(
+        join_lines(own, vocabulary) for own in paragraphs if _is_of_body(own, size)
+    )
 
 
 def _is_of_body(lines: Sequence[Line], size: float) -> bool:

@@ -26,6 +26,10 @@ def shown(names: Sequence[str]) -> str:
     return ", ".join(map(repr, names[:SHOWN])) + (", ..." if len(names) > SHOWN else "")
 
 
+def listed(names: Sequence[str], what: str) -> str:
+    return f"The {len(names)} {what} are {shown(names)}{'' if len(names) > SHOWN else '.'}"
+
+
 class Labels(Saved, Sequence[str]):
     """Names in the order of their numbers.
 
@@ -68,7 +72,7 @@ class Labels(Saved, Sequence[str]):
 
     @property
     def listed(self) -> str:
-        return f"The {len(self)} labels are {shown(self.names)}{'' if len(self) > SHOWN else '.'}"
+        return listed(self.names, "labels")
 
     @override
     def __len__(self) -> int:

@@ -1,6 +1,5 @@
 """Sentences of texts, and the reference summaries that they are compared with."""
 
-import json
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -8,7 +7,7 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 from textmill.errors import DataError
-from textmill.text.cells import unlisted
+from textmill.text.cells import list_in, unlisted
 from textmill.text.tokenizers.tokenizer import not_text
 
 _MARKS = r"[\"'()\[\]\u2018\u2019\u201c\u201d]*+"
@@ -124,12 +123,8 @@ def references_of(row: Mapping[str, Any], number: int) -> list[str]:
         >>> references_of({"references": '["Rain.", "It rains."]'}, 0)
         ['Rain.', 'It rains.']
     """
-    given = found = unlisted(row[REFERENCES])
-    if isinstance(given, str):
-        try:
-            found = json.loads(given)
-        except (ValueError, RecursionError):
-            found = None
+    given = row[REFERENCES]
+    found = list_in(given)
     if not (isinstance(found, list) and all(isinstance(text, str) for text in found)):
         raise DataError(
             f"Row {number}, column '{REFERENCES}': wanted a list of texts, or one as JSON, found "

@@ -12,7 +12,7 @@ from textmill.config.component import Config as BaseConfig
 from textmill.errors import DataError, UserError
 from textmill.text import registries
 from textmill.text.cells import ListCell, read_training, words_in
-from textmill.text.features.labels import SHOWN, names_in, shown
+from textmill.text.features.labels import listed, names_in
 from textmill.text.features.tag_spans import tag_spans
 from textmill.text.metadata import Saved, refuse_twice
 from textmill.text.tokenizers.tokenizer import not_text
@@ -60,8 +60,7 @@ class Slots(Saved, Sequence[str]):
 
     @property
     def listed(self) -> str:
-        end = "" if len(self.names) > SHOWN else "."
-        return f"The {len(self.names)} slots are {shown(self.names)}{end}"
+        return listed(self.names, "slots")
 
     def read(self, value: Any, text: str, *, row: int) -> list[SlotSpan]:
         spans = read_slots(value, text, self.format, column=self.column, row=row)

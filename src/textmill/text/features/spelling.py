@@ -49,14 +49,10 @@ class Characters(Saved):
         if wrong is not None:
             raise UserError(f"A known character must be one character, but one is {wrong!r:.80}.")
         refuse_twice(self.known, "Known characters")
-        if length < LEAST:
+        if not LEAST <= length <= MOST:
             raise UserError(
-                f"characters.length must be {LEAST} or more: a word has two marks; it is {length}."
-            )
-        if length > MOST:
-            raise UserError(
-                f"characters.length must be {MOST} or less, for every word has as many places; it "
-                f"is {length}. A longer word keeps its first and its last characters."
+                f"characters.length must be from {LEAST} to {MOST}, but is {length}: so many "
+                "places every word has, two of them for its marks."
             )
 
     @property

@@ -1,9 +1,7 @@
 """Extractive question answering: the columns of a question and its context, and its answers."""
 
-import json
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from itertools import chain, islice
 from typing import Any, ClassVar, Self
@@ -12,7 +10,7 @@ from typing_extensions import override
 
 from textmill.errors import DataError, UserError
 from textmill.text.answers import Answer
-from textmill.text.cells import RowCheck, Rows, no_column, split_answers, unlisted
+from textmill.text.cells import RowCheck, Rows, list_in, no_column, split_answers
 from textmill.text.columns.column import Column, columns
 from textmill.text.columns.token_ids import TextColumn
 from textmill.text.columns.words import CharactersColumn
@@ -97,10 +95,8 @@ class AnswersColumn(Column):
 
 RECENT, RECENT_CHARACTERS = 16, 300_000
 """Contexts whose places are kept, and characters of all of them: some 8 MB of places."""
-CHUNK = 4096
-"""Rows whose equal contexts are read once in a check, and whose texts it holds."""
-TOGETHER = 32
-"""Contexts whose tokens it holds: 800 words are some 160 KB."""
+CHUNK = 64
+"""Rows whose contexts are read together in a check: the tokens of 800 words are some 160 KB."""
 
 
 @dataclass(frozen=True)
@@ -325,22 +321,15 @@ class QuestionText(ColumnsText):
         Returns:
             How many there are, how many answers there are in all, and the first such row, or -1.
         """
-        off, every, first = 0, 0, len(rows)
+        off, every, first = 0, 0, -1
         numbered = enumerate(rows)
         while chunk := [*islice(numbered, CHUNK)]:
-            answers: dict[str, list[tuple[int, str, int]]] = {}
-            for number, row in chunk:
-                if gold := self.gold(row, number=number):
-                    context = text_of(row[self.context], self.context, number)
-                    answers.setdefault(context, []).extend((number, *each) for each in gold)
-            contexts = iter(answers)
-            while texts := [*islice(contexts, TOGETHER)]:
-                for passage, context in zip(self._read(texts), texts, strict=True):
-                    for number, text, start in answers[context]:
-                        every += 1
-                        if not _covered(passage.places, start, start + len(text))[1]:
-                            off, first = off + 1, min(first, number)
-        return off, every, first if off else -1
+            texts = [text_of(row[self.context], self.context, number) for number, row in chunk]
+            for (number, row), passage in zip(chunk, self._read(texts), strict=True):
+                exact = [is_exact for _, is_exact in self._spans(passage, row, number)]
+                first = number if first < 0 and not all(exact) else first
+                off, every = off + exact.count(False), every + len(exact)
+        return off, every, first
 
     @override
     def decode(self, outputs: Iterable[tuple[int, int, float, float]]) -> list[AnswerTokens]:
@@ -369,10 +358,7 @@ def _covered(places: Sequence[Place], start: int, end: int) -> tuple[tuple[int, 
 
 
 def _listed(row: Mapping[str, Any], name: str, kind: type, *, number: int) -> list[Any]:
-    value = unlisted(row[name])
-    if isinstance(value, str):
-        with suppress(ValueError, RecursionError):
-            value = json.loads(value)
+    value = list_in(row[name])
     fits = isinstance(value, Sequence) and not isinstance(value, str)
     if not fits or any(type(part) is not kind for part in value):
         what = "texts" if kind is str else "numbers"

@@ -70,11 +70,10 @@ class TagsCheck(RowCheck):
         words = words_in(row[self.words], self.words, 0)
         tags = split_labels(row[self.tags], self.separator, column=self.tags, row=0)
         if len(words) != len(tags):
-            raise _other_number(0, {self.words: len(words)}, {self.tags: len(tags)})
+            raise _other_number(0, self.words, len(words), self.tags, len(tags))
 
 
-def _other_number(row: int, words: Mapping[str, int], tags: Mapping[str, int]) -> DataError:
-    (name, count), (column, found) = *words.items(), *tags.items()
+def _other_number(row: int, name: str, count: int, column: str, found: int) -> DataError:
     return DataError(
         f"Row {row} has {count} words in '{name}', but {found} tags in '{column}': wanted one for "
         "each word."
@@ -135,7 +134,7 @@ class TaggingText(TagsText):
         tags = encoded["tags"].lengths // self.tags.width
         if len(wrong := np.flatnonzero(words != tags)):
             row, name = int(wrong[0]), self.inputs["words"].name
-            raise _other_number(row, {name: words[row]}, {self.tags.name: tags[row]})
+            raise _other_number(row, name, words[row], self.tags.name, tags[row])
 
     @override
     def completed(self, answer: Tagged, row: Mapping[str, Any]) -> Tagged:

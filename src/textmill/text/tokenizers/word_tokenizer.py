@@ -9,6 +9,7 @@ is a word of its own.
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import fields
 from pathlib import Path
 from typing import Any, ClassVar, Final, Literal
 
@@ -49,6 +50,17 @@ LARGEST = 1 << 28
 _READ_FOR = {"purpose": "to take words from", "setting": "tokenizer.columns"}
 
 
+class WordSettings(BaseConfig):
+    """What a word is, and whether a text has marks."""
+
+    lowercase: bool = True
+    """Whether texts are lower-cased first."""
+    marks: bool = False
+    """Whether each text gets a mark at its beginning and its end, as a language model needs."""
+    split: Split = "space"
+    """What divides words: white space; or punctuation too, each mark a word of its own."""
+
+
 @registries.tokenizers.register("words")
 class WordTokenizer(Component, Tokenizer):
     """One id for each known word; words are what white space divides.
@@ -65,17 +77,11 @@ class WordTokenizer(Component, Tokenizer):
     kind: ClassVar[str] = "words"
     saved_file = "words", "words.txt"
 
-    class Config(BaseConfig):
+    class Config(WordSettings):
         """A vocabulary."""
 
         words: tuple[str, ...]
         """Each word once, in the order of their ids."""
-        lowercase: bool = True
-        """Whether texts are lower-cased first."""
-        marks: bool = False
-        """Whether there are marks of a text's beginning and end, and encoded texts end with it."""
-        split: Split = "space"
-        """What divides words: white space; or punctuation too, each mark a word of its own."""
 
     def __init__(self, config: "WordTokenizer.Config") -> None:
         self.config, self._first = config, _first(marks=config.marks)
@@ -183,7 +189,7 @@ class _WordDecoder(Decoder):
 class FittedWords(Component):
     """The words that occur in columns of ``train_data``, in the order of their first row."""
 
-    class Config(BaseConfig):
+    class Config(WordSettings):
         """Which words are known."""
 
         columns: tuple[str, ...] = ("text",)
@@ -194,12 +200,6 @@ class FittedWords(Component):
         vocab_size: int | None = None
         """Most ids, with those of padding and the unknown word: the most frequent words; null for
         no limit."""
-        lowercase: bool = True
-        """Whether texts are lower-cased first."""
-        marks: bool = False
-        """Whether each text gets a mark at its beginning and its end, as a language model needs."""
-        split: Split = "space"
-        """What divides words: white space; or punctuation too, each mark a word of its own."""
 
         def __post_init__(self) -> None:
             require(self, "tokenizer", sizes=["min_count"])
@@ -230,7 +230,7 @@ class FittedWords(Component):
                     f"No word of train_data is known: its {' and '.join(self.columns)} has none "
                     f"that occurs {self.min_count} times. Lower tokenizer.min_count."
                 )
-            same = {name: getattr(self, name) for name in ("lowercase", "marks", "split")}
+            same = {each.name: getattr(self, each.name) for each in fields(WordSettings)}
             return WordTokenizer(WordTokenizer.Config(words=tuple(kept), **same))
 
 

@@ -26,12 +26,8 @@ CYRILLIC = "\u043f\u0440\u0438\u0432\u0435\u0442 "
 )
 @pytest.mark.parametrize("layout", [tsv_format(), text_format(), csv_format()])
 def test_what_is_no_text_is_refused_though_nobody_knows_its_first_bytes(layout, data, share):
-    with pytest.raises(DataError) as caught:
+    with pytest.raises(DataError, match=f"<stream>: wanted text, found a binary file: {share} of"):
         read_table(io.BytesIO(data), layout)
-    assert str(caught.value) == (
-        f"<stream>: wanted text, found a binary file: {share} of its first bytes are control "
-        "characters. Make text of it with the program that wrote it."
-    )
 
 
 @pytest.mark.parametrize(

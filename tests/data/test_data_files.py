@@ -105,13 +105,8 @@ def test_each_file_has_its_header(folder):
         TextRows.Config(path="?.csv", header=True).build().read()
     Path("a.csv").write_text("kind,sms\nham,one\n")
     placed = {"label": 0, "text": 1}
-    with pytest.raises(DataError) as caught:
+    with pytest.raises(DataError, match=r"^b\.csv:1: wanted the header of a\.csv, 'kind', 'sms'"):
         TextRows.Config(path="?.csv", header=True, columns=placed).build().read()
-    assert str(caught.value) == (
-        "b.csv:1: wanted the header of a.csv, 'kind', 'sms'; found 'spam', 'two'. If that is a "
-        "row: train_data.header=false. If it is a header of other names, say which: "
-        "'train_data.columns={label: ..., text: ...}'"
-    )
 
 
 @pytest.mark.parametrize(

@@ -122,12 +122,8 @@ def test_rows_are_counted_once_and_bad_ones_on_the_training_side(tmp_path):
 
 def test_a_side_without_rows_is_refused(tmp_path):
     path = written(tmp_path / "all.tsv", ROWS[:2])
-    with pytest.raises(DataError) as caught:
+    with pytest.raises(DataError, match=r"none of 2 rows is held out by holdout=0\.01"):
         TextRows.Config(path=path, holdout=0.01, held_out=True).build().read()
-    assert str(caught.value) == (
-        f"{path}: none of 2 rows is held out by holdout=0.01: there are too few. Give more rows, "
-        "another share, or a file of its own: valid_data.path=..."
-    )
     with pytest.raises(UserError, match=r"^stratify: there is no column 'tag'; there are label, t"):
         TextRows.Config(path=path, holdout=0.5, stratify="tag").build().read()
 

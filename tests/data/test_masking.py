@@ -95,12 +95,8 @@ def test_masks_are_a_function_of_seed_and_epoch():
 
 def test_at_least_one_word_is_chosen_and_none_there_is_an_error():
     assert masked(Ragged.from_lists([[4]])).chosen.tolist() == [True]
-    with pytest.raises(DataError) as caught:
+    with pytest.raises(DataError, match="no token that can be masked"):
         masked(Ragged.from_lists([[0, 1], [3]]))
-    assert str(caught.value) == (
-        "The text has no token that can be masked: all are unknown to the tokenizer, or marks. "
-        "Fit the tokenizer on this text, or one like it."
-    )
 
 
 # -- in blocks

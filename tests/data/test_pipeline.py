@@ -56,12 +56,8 @@ def test_bucket_by_length_gives_each_list_when_it_is_full_and_the_rest_at_the_en
 
 def test_bucket_by_length_names_an_item_that_is_too_long():
     chain = from_sequence(["a", "bbb"]).bucket_by_length([(2, 2)])
-    with pytest.raises(DataError) as error:
+    with pytest.raises(DataError, match=r"item 2 has length 3, .* skip_long=True"):
         given(chain)
-    assert str(error.value) == (
-        "bucket_by_length: item 2 has length 3, and the longest bucket takes 2. Add a bucket, or "
-        "leave such items out with skip_long=True."
-    )
 
 
 def test_shuffle_keeps_to_its_windows_and_changes_with_epoch_and_seed():
@@ -92,12 +88,8 @@ def test_sample_draws_by_weight_and_gives_everything():
 
 
 def test_zip_of_unequal_lengths_is_an_error():
-    with pytest.raises(DataError) as error:
+    with pytest.raises(DataError, match=r"pipeline 2 ended after 4 items, .* shortest=True"):
         given(zip_pipelines([TEN, TEN.take(4)]))
-    assert str(error.value) == (
-        "zip: pipeline 2 ended after 4 items, and pipeline 1 has more. Make them equally long, or "
-        "zip with shortest=True."
-    )
     assert len(given(zip_pipelines([TEN, TEN.take(4)], shortest=True))) == 4
 
 
@@ -114,12 +106,8 @@ def test_read_text_refuses_the_state_of_a_file_that_changed(tmp_path):
     pipeline = read_text(path).and_return()
     next(iter(pipeline))
     path.write_text("a\nb\nc\n")
-    with pytest.raises(DataError) as error:
+    with pytest.raises(DataError, match="has 6 bytes, and had 4"):
         pipeline.load_state_dict(pipeline.state_dict())
-    assert str(error.value) == (
-        f"read_text: {path} has 6 bytes, and had 4 when the state was saved. Start anew, or put "
-        "the old file back."
-    )
 
 
 def test_an_error_in_map_names_verb_item_and_line(tmp_path):
@@ -152,12 +140,8 @@ def test_a_stop_iteration_in_map_does_not_end_the_epoch_quietly():
 
 def test_the_state_of_another_pipeline_is_refused():
     state = TEN.shuffle(5).bucket(2).and_return().state_dict()
-    with pytest.raises(DataError) as error:
+    with pytest.raises(DataError, match=r"wanted one of .*map.*, found one of .*shuffle"):
         TEN.map(str).bucket(2).and_return().load_state_dict(state)
-    assert str(error.value) == (
-        "The state is of another pipeline: wanted one of from_sequence(10 items).map.bucket(2), "
-        "found one of from_sequence(10 items).shuffle(5, seed=0).bucket(2)."
-    )
 
 
 def test_prefetch_works_ahead_and_its_state_does_not():
@@ -240,11 +224,8 @@ def test_a_packed_block_is_its_own():
 
 @pytest.mark.parametrize("item", ["text", [1.5], [[1], [2]], [[1], [2, 3]], 7, {"a": 1}, None])
 def test_pack_takes_sequences_of_ids_only(item):
-    with pytest.raises(DataError) as caught:
+    with pytest.raises(DataError, match="wanted sequences of ids, but item 2"):
         list(from_sequence([[1, 2], item]).pack(2).and_return())
-    assert str(caught.value) == (
-        f"pack: wanted sequences of ids, but item 2 is {item!r}. Encode with map before."
-    )
 
 
 def test_pack_names_the_line_of_what_is_no_ids(tmp_path):

@@ -123,13 +123,8 @@ def test_a_files_name_says_its_format(tmp_path, name):
 def test_the_format_can_be_said_and_its_bad_rows_count(tmp_path):
     path = tmp_path / "pairs.txt"
     path.write_text('{"source": "a", "target": "b"}\n{"source": "a"}\n', encoding="utf-8")
-    with pytest.raises(BadRowsError) as error:
+    with pytest.raises(BadRowsError, match="no key 'target'; the keys are 'source'"):
         pairs(path, format="jsonl").read()
-    assert str(error.value) == (
-        "1 of 2 rows is bad, and 0 are allowed:\n"
-        f"  {path}:2: no key 'target'; the keys are 'source'\n"
-        "Correct the file, or leave such rows out with train_data.max_bad_rows=1."
-    )
 
 
 @pytest.mark.parametrize(("name", "between"), [("a.tsv", "\t"), ("a.csv", ",")])

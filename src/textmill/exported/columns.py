@@ -40,12 +40,13 @@ class ExportedColumns(ExportedPredictor):
             truncated.
     """
 
+    text: ColumnsText
+
     def __init__(
         self, text: ColumnsText, graph: ColumnGraph, forward: Forward, *, refuses_long: bool
     ) -> None:
-        super().__init__(text.input_columns)
-        self.text, self.graph, self.forward = text, graph, forward
-        self.refuses_long = refuses_long
+        super().__init__(text)
+        self.graph, self.forward, self.refuses_long = graph, forward, refuses_long
 
     @override
     def answers(self, rows: Sequence[Row]) -> list[Any]:
@@ -107,11 +108,6 @@ class ExportedColumns(ExportedPredictor):
     @override
     def check(self, row: Row) -> None:
         self._encoded([row])
-
-    @property
-    @override
-    def answer_class(self) -> Any:
-        return self.text.answer_class
 
 
 def load_columns(

@@ -21,13 +21,13 @@ from textmill.exported.seq2seq import (
     Forced,
     Found,
     Search,
-    Translated,
     by_length,
     translated,
     with_copied,
 )
 from textmill.runtime.devices import usable_cores
 from textmill.runtime.files import parse_json, read_all
+from textmill.text.answers import Translated
 from textmill.text.processors.language_model import Continued, LanguageText
 from textmill.text.processors.text_processor import (
     CHARACTERS_A_TOKEN,
@@ -314,9 +314,11 @@ class ExportedLanguageModel(ExportedPredictor):
         by_row: Whether the end of a row ends an answer; else its length alone does.
     """
 
+    text: LanguageText
+
     def __init__(self, text: LanguageText, generator: CTranslate2Texts, *, by_row: bool) -> None:
-        super().__init__(text.input_columns)
-        self.text, self.generator, self.by_row = text, generator, by_row
+        super().__init__(text)
+        self.generator, self.by_row = generator, by_row
 
     @override
     def answers(self, rows: Sequence[Row]) -> list[Continued]:
@@ -338,11 +340,6 @@ class ExportedLanguageModel(ExportedPredictor):
     def check(self, row: Row) -> None:
         self._begun([row])
 
-    @property
-    @override
-    def answer_class(self) -> type[Continued]:
-        return Continued
-
 
 class ExportedSeq2Seq(ExportedPredictor):
     """Answers texts with texts.
@@ -355,6 +352,8 @@ class ExportedSeq2Seq(ExportedPredictor):
         copy_unknown: Whether unknown words of an answer are replaced by those of its source.
     """
 
+    text: Seq2SeqText
+
     def __init__(
         self,
         text: Seq2SeqText,
@@ -364,8 +363,8 @@ class ExportedSeq2Seq(ExportedPredictor):
         answer_prefix: str = "",
         copy_unknown: bool = False,
     ) -> None:
-        super().__init__(text.input_columns, text.optional_columns)
-        self.text, self.search, self.graph = text, search, graph
+        super().__init__(text)
+        self.search, self.graph = search, graph
         self.answer_prefix, self.copy_unknown = answer_prefix, copy_unknown
 
     @override
@@ -430,11 +429,6 @@ class ExportedSeq2Seq(ExportedPredictor):
     def _too_long(self) -> DataError:
         limit = self.text.limits["source"]
         return DataError(f"'source' is longer than the {limit} tokens the model takes.")
-
-    @property
-    @override
-    def answer_class(self) -> type[Translated]:
-        return Translated
 
 
 def open_export(

@@ -26,11 +26,13 @@ class ExportedMaskedModel(ExportedPredictor):
         longest: Most tokens of a text; None is any number.
     """
 
+    text: MaskedText
+
     def __init__(
         self, text: MaskedText, graph: ColumnGraph, *, top_k: int, longest: int | None
     ) -> None:
-        super().__init__(text.input_columns)
-        self.text, self.graph, self.top_k, self.longest = text, graph, top_k, longest
+        super().__init__(text)
+        self.graph, self.top_k, self.longest = graph, top_k, longest
 
     @override
     def answers(self, rows: Sequence[Row]) -> list[Filled]:
@@ -98,8 +100,3 @@ class ExportedMaskedModel(ExportedPredictor):
     @override
     def check(self, row: Row) -> None:
         self.text.masked([row[self.text.column]], longest=self.longest)
-
-    @property
-    @override
-    def answer_class(self) -> type[Filled]:
-        return Filled

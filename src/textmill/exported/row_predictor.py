@@ -13,6 +13,7 @@ from typing_extensions import override
 
 from textmill.errors import DataError, UserError
 from textmill.text.answers import returned_type, row_type
+from textmill.text.processors.text_processor import TextProcessor
 
 Row = Mapping[str, Any]
 T = TypeVar("T")
@@ -260,11 +261,20 @@ class RowPredictor(ABC):
 
 
 class ExportedPredictor(RowPredictor):
-    """Answers rows as the trained model did, without torch."""
+    """Answers rows as the trained model did, without torch, by its saved text processor."""
 
     checks_itself = True
     data: Mapping[str, Any] = MappingProxyType({})
     """Settings by which the run's data was read, if it was a file."""
+
+    def __init__(self, text: TextProcessor) -> None:
+        super().__init__(text.input_columns, text.optional_columns)
+        self.text = text
+
+    @property
+    @override
+    def answer_class(self) -> Any:
+        return self.text.answer_class
 
 
 def row_chunks(

@@ -5,25 +5,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
-from textmill.text.answers import Generated
+from textmill.text.answers import Generated, Translated
 from textmill.text.cells import Rows, joined_text
 from textmill.text.processors.text_processor import Seq2SeqText
 from textmill.text.tokenizers.word_tokenizer import WordTokenizer, unknown_words, with_unknown
-
-
-@dataclass(frozen=True)
-class Translated(Generated):
-    """A generated text with its score; ``str()`` gives the text.
-
-    Example:
-        >>> print(Translated("Bonjour.", -0.31), Translated("Bonjour.", -0.31).row())
-        Bonjour. {'prediction': 'Bonjour.', 'score': -0.31}
-    """
-
-    keys = (*Generated.keys, "alternatives?")
-
-    alternatives: tuple[Generated, ...] = ()
-    """The other hypotheses of an n-best search, best first."""
 
 
 def translated(text: Seq2SeqText, found: Sequence[Sequence[Any]]) -> list[Translated]:

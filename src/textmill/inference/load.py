@@ -45,7 +45,7 @@ class Predictor(RowPredictor):
 
     Example:
         ``textmill.load("runs/demo/0a1b")("Good morning.")`` gives a
-        :class:`textmill.exported.seq2seq.Translated`.
+        :class:`textmill.text.answers.Translated`.
     """
 
     def __init__(self, task: Task, *, checkpoint: str = "") -> None:

@@ -115,11 +115,7 @@ def placed_spans(
 ) -> list[tuple[PlacedSpan, range]]:
     """The spans that labels of words mark in a text, each with the numbers of its words.
 
-    Args:
-        given: The text.
-        places: Where each word begins and ends; words after the last label have none.
-        answer: The labels.
-        scheme: How they mark spans.
+    ``places`` are those of the words; words after the last label have none.
     """
     found = []
     for kind, first, after in tag_spans(answer.tags, scheme):

@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING
 from textmill.config.public_names import on_first_use
 
 if TYPE_CHECKING:
-    from textmill.exported.seq2seq import Translated as Translated
     from textmill.tasks.evaluation import Evaluation as Evaluation
     from textmill.tasks.evaluation import evaluate as evaluate
     from textmill.tasks.generation import Translation as Translation
@@ -13,5 +12,6 @@ if TYPE_CHECKING:
     from textmill.tasks.task import Loss as Loss
     from textmill.tasks.task import Outputs as Outputs
     from textmill.tasks.task import Task as Task
+    from textmill.text.answers import Translated as Translated
 
 __getattr__, __dir__ = on_first_use(__name__)

@@ -10,7 +10,7 @@ from typing_extensions import override
 from textmill.config.validators import require
 from textmill.data.column_batch import ColumnBatch
 from textmill.errors import DataError, UserError
-from textmill.exported.seq2seq import Translated, with_copied
+from textmill.exported.seq2seq import with_copied
 from textmill.metrics.accumulators import ExactMatch
 from textmill.metrics.frames import Trees, read_tree
 from textmill.metrics.metric import Metric
@@ -22,6 +22,7 @@ from textmill.tasks.batches.row_batches import RowBatches
 from textmill.tasks.column_task import ColumnsTask
 from textmill.tasks.seq2seq import GenerationConfig, Seq2Seq
 from textmill.tasks.task import Batches, Loss, Metrics, Row
+from textmill.text.answers import Translated
 from textmill.text.cells import Rows, joined_text, placed_errors
 from textmill.text.features.sentences import REFERENCES, references_of
 from textmill.text.features.spelling import WordPieces

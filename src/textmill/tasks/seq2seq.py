@@ -18,7 +18,7 @@ from textmill.data.batching import Batching
 from textmill.data.seq2seq_batch import Seq2SeqBatch, collate_seq2seq
 from textmill.data.store.tokens import encoded_rows, kept_fingerprint
 from textmill.errors import CheckpointError, DataError, UserError
-from textmill.exported.seq2seq import Translated, translated
+from textmill.exported.seq2seq import translated
 from textmill.metrics.metric import Metric
 from textmill.metrics.streaming import Accuracy, Perplexity
 from textmill.models import fast
@@ -30,6 +30,7 @@ from textmill.tasks.batches.row_batches import RowBatches, check_batch, is_row, 
 from textmill.tasks.batches.user_batches import ReadyBatches
 from textmill.tasks.evaluation import inference
 from textmill.tasks.task import AnsweredConfig, Batches, Loss, Metrics, Outputs, Row, Task
+from textmill.text.answers import Translated
 from textmill.text.cells import Rows
 from textmill.text.processors.text_processor import (
     CHARACTERS_A_TOKEN,
@@ -389,11 +390,6 @@ class Seq2Seq(Task):
     @override
     def measure(self, metrics: Metrics, answers: Sequence[Translated], rows: Rows) -> None:
         self.score(metrics, [answer.text for answer in answers], rows)
-
-    @property
-    @override
-    def answer_class(self) -> type[Translated]:
-        return Translated
 
     def generate(
         self, source: Tensor, source_lengths: Tensor, *, prefixes: Sequence[str] | None = None

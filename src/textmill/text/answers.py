@@ -94,6 +94,21 @@ class Generated(Answer):
         return self.text
 
 
+@dataclass(frozen=True)
+class Translated(Generated):
+    """A generated text with its score; ``str()`` gives the text.
+
+    Example:
+        >>> print(Translated("Bonjour.", -0.31), Translated("Bonjour.", -0.31).row())
+        Bonjour. {'prediction': 'Bonjour.', 'score': -0.31}
+    """
+
+    keys: ClassVar[tuple[str, ...]] = (*Generated.keys, "alternatives?")
+
+    alternatives: tuple[Generated, ...] = ()
+    """The other hypotheses of an n-best search, best first."""
+
+
 def _plain(value: Any) -> Any:
     if isinstance(value, Answer):
         return value.row()

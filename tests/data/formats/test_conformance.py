@@ -331,12 +331,8 @@ def test_csv_has_headers_and_other_separators():
     table = read_table(io.BytesIO(data), layout)
     assert texts(table) == [("a;a", "b")]
     assert [row.reason for row in table.bad_rows] == ["wanted 3 columns, found 1"]
-    with pytest.raises(DataError) as error:
+    with pytest.raises(DataError, match="<stream>:1: wanted a header with 'en', found 'id', 'fr'"):
         read_table(io.BytesIO(b"id;fr\n"), layout)
-    assert str(error.value) == (
-        "<stream>:1: wanted a header with 'en', found 'id', 'fr'. If it is a header of other "
-        "names: 'columns={source: ..., target: fr}'"
-    )
 
 
 @pytest.mark.parametrize("kind", [pa.string(), pa.large_string(), pa.string_view()])

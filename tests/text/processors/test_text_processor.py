@@ -82,12 +82,14 @@ def test_ids_of_another_path_are_found(path):
     encoded = path.encode(ROWS, with_targets=True)
     source, target = (encoded[name].padded(range(3), pad=0) for name in encoded)
     (found, *rest) = path.roundtrip(source[:, ::-1], target)
-    assert (found.row, found.column, len(rest)) == (0, "source", 2)
-    without_bos = path.roundtrip(source, target[:, 1:])
-    assert [(m.row, m.column) for m in without_bos] == [(i, "target") for i in range(3)]
-    assert str(without_bos[1]) == (
-        "row 1, target 'Pourquoi ?': the batch has ids "
-        f"{list(without_bos[1].given)}, but this text is encoded as {[2, *without_bos[1].given]}"
+    assert found.startswith("row 0, source ")
+    assert len(rest) == 2
+    first, second, _ = path.roundtrip(source, target[:, 1:])
+    assert first.startswith("row 0, target ")
+    given = target[1, 1:][target[1, 1:] != 0].tolist()
+    assert second == (
+        f"row 1, target 'Pourquoi ?': the batch has ids {given}, but this text is encoded as "
+        f"{[2, *given]}"
     )
 
 

@@ -118,9 +118,6 @@ def csv_format(
     """CSV with quotes (RFC 4180); the arguments are those of `tsv_format`.
 
     The separator is ``","``; give ``";"`` where the comma is the decimal point.
-
-    Raises:
-        UserError: The settings contradict each other.
     """
     header = settings.get("header", False)
     return CsvFormat(*numbered(columns, required, header=header), **settings)

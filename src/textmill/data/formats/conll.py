@@ -176,11 +176,7 @@ def conll_format(
             or ``# key = value``), and all lines where there is no other; ``""``: no comments.
             Lines that begin with ``-DOCSTART-`` before a sentence are left out too.
         max_line_bytes: The longest line that is read, in bytes.
-        encoding: What the file is in.
-
-    Raises:
-        UserError: A column is named by something else than a position, the separator is none, or
-            there is no such encoding.
+        encoding: That of the file.
 
     Example:
         >>> import io

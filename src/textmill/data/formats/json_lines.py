@@ -77,11 +77,7 @@ def json_lines_format(
         required: The columns that a row cannot be without; all by default.
         max_line_bytes: The longest line that is read, in bytes.
         lists: Columns that are lists; a text there is a list of one.
-        encoding: What the file is in.
-
-    Raises:
-        UserError: A column is named by a position, or ``lists`` names one that is none; or there is
-            no such encoding.
+        encoding: That of the file.
     """
     named = named_places(columns, required, "JSON lines", lists)
     return JsonLinesFormat(*named, max_line_bytes, tuple(lists), encoding=encoding)
@@ -121,9 +117,6 @@ def parquet_format(
             field ``en`` of the column ``translation``.
         required: The columns that a row cannot be without; all by default.
         lists: As for `json_lines_format`.
-
-    Raises:
-        UserError: A column is named by a position, or ``lists`` names one that is none.
     """
     named = named_places(columns, required, NAMED, lists)
     return ColumnarFormat(*named, "parquet", tuple(lists))
@@ -134,7 +127,7 @@ def arrow_format(
 ) -> ColumnarFormat:
     """Arrow IPC: Feather files, and the files in which Hugging Face ``datasets`` keeps its data.
 
-    The arguments, and what is raised, are those of `parquet_format`.
+    The arguments are those of `parquet_format`.
     """
     return ColumnarFormat(*named_places(columns, required, NAMED, lists), "arrow", tuple(lists))
 

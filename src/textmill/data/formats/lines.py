@@ -89,9 +89,6 @@ def tsv_format(
             for prediction.
         settings: Of :class:`~textmill.data.formats.header.DelimitedFormat`: ``separator``,
             ``header``, ``extra_columns``, ``max_line_bytes`` and ``encoding``.
-
-    Raises:
-        UserError: The settings contradict each other.
     """
     header = settings.get("header", False)
     return LineFormat(*numbered(columns, required, header=header), **settings)

@@ -95,9 +95,6 @@ def squad_format(
             list of texts, their starts one of the characters they begin at, ``impossible`` is
             ``true`` or ``false``.
         required: The columns that a row cannot be without; all by default.
-
-    Raises:
-        UserError: A column is none of these.
     """
     named = columns if isinstance(columns, Mapping) else {name: name for name in columns}
     places = dict[str, int | str](named)

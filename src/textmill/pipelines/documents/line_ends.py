@@ -65,11 +65,6 @@ def join_lines(
     A hyphen at the end of a line stays where the compound, and not the word without it, is seen
     elsewhere, before a capital or a digit, and between words of which both are seen and the word
     they would make is not.
-
-    Args:
-        lines: At least one.
-        vocabulary: What stands unbroken elsewhere.
-        label: Kept beside the text.
     """
     parts, length = list[str](), 0
     starts = [(0, lines[0].page)]

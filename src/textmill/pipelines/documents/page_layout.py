@@ -105,12 +105,7 @@ class _Row:
 
 
 def page_lines(words: Sequence[PlacedWord], page: int) -> list[Line]:
-    """The lines of a page in reading order: column by column between what runs over all of them.
-
-    Args:
-        words: In any order.
-        page: The number of the page, from 1.
-    """
+    """The lines of a page in reading order: column by column between what runs over all of them."""
     written = [word for word in words if word.x1 > word.x0 and word.size > 0]
     columns = list(_columns(without_line_numbers(written), 0))
     return [
@@ -320,11 +315,7 @@ NUMBER = re.compile(
 
 
 def without_running_heads(pages: Sequence[Sequence[Line]]) -> list[Line]:
-    """The lines of all pages, without running heads: at one height, the same but for digits.
-
-    Args:
-        pages: The lines of each page.
-    """
+    """The lines of all pages, without running heads: at one height, the same but for digits."""
     margins = [_margins(lines) for lines in pages]
     numbered = _numbered(margins)
     dropped = _repeated(margins) | numbered | _beside(numbered, margins)

@@ -103,12 +103,8 @@ def page_words(raw: Any, page: Any, most: int) -> list[tuple[Any, ...]]:
     """The words of a page: text, beginning, end, baseline, size, is bold, a space is before it.
 
     Of text that runs several ways, what runs as most of it does: no stamp along a margin. Lengths
-    are in points, from the left and from the top of a page held so that this text is level.
-
-    Args:
-        raw: ``pypdfium2.raw``.
-        page: A page, loaded.
-        most: Characters it may have.
+    are in points, from the left and from the top of a page held so that this text is level. ``raw``
+    is ``pypdfium2.raw``; the page may have ``most`` characters.
     """
     text = raw.FPDFText_LoadPage(page)
     if not text:
@@ -144,9 +140,7 @@ def page_words(raw: Any, page: Any, most: int) -> list[tuple[Any, ...]]:
 def _limit(memory: int, seconds: int) -> None:
     """Bounds this process where the system can; the one that waits for it bounds its time, too.
 
-    Args:
-        memory: Bytes beside those that the program itself has taken.
-        seconds: Of a processor.
+    ``memory`` is bytes beside those that the program itself has taken, ``seconds`` of a processor.
     """
     with contextlib.suppress(ImportError, ValueError, OSError):
         import resource

@@ -43,9 +43,7 @@ Starts = list[tuple[int, str, int]]
 def labelled_starts(lines: Sequence[Line], edges: Sequence[float]) -> Starts:
     """Where labelled references begin; none where the first line has no label that others follow.
 
-    Args:
-        lines: Of the list of references.
-        edges: The left edge of the column of each line.
+    ``edges`` are the left edges of the lines' columns.
     """
     best: Starts = []
     for form in FORMS.values():
@@ -190,12 +188,7 @@ def column_edges(lines: Sequence[Line]) -> list[float]:
 
 
 def unlabelled_starts(lines: Sequence[Line], edges: Sequence[float]) -> list[int]:
-    """The lines at which references begin; the first is one.
-
-    Args:
-        lines: Of the list of references.
-        edges: The left edge of the column of each.
-    """
+    """The lines at which references begin; the first is one."""
     places = [a + b for a, b in zip(_indents(lines, edges), _gaps(lines), strict=True)]
     own = [place + _says(lines, n) for n, place in enumerate(places)]
     starts = _best_cut(lines, own, alphabet=0.0)

@@ -154,12 +154,6 @@ def find_references(document: Document) -> list[Passage]:
     They are the sections that a heading says are references. Each is split by its labels, else by
     indents, gaps and what lines say. A label, as ``[12]``, is not in the text but beside it.
 
-    Args:
-        document: As :func:`textmill.pipelines.documents.pdf.read_pdf` gives it.
-
-    Returns:
-        Nothing where the document has no such section.
-
     Example:
         >>> texts = ["References", "[1] D. Knuth. The TeX-", "book, 1984.", "[2] X. 86."]
         >>> document = Document("paper.pdf", 1, [Line(text) for text in texts])

@@ -12,6 +12,7 @@ from typing_extensions import override
 
 from textmill.config.registry import Registry
 from textmill.errors import DataError, UserError
+from textmill.text.answers import Translated
 from textmill.text.cells import Rows, RowsByColumn, joined_text, values_of
 from textmill.text.metadata import SavedFolder
 from textmill.text.ragged import Ragged
@@ -77,24 +78,6 @@ class Encoded(Mapping[str, Ragged]):
         return len(next(iter(self.columns.values()), ()))
 
 
-@dataclass(frozen=True)
-class Mismatch:
-    """One row of a batch whose ids are not those that the text processor gives to its own text."""
-
-    row: int
-    column: str
-    text: str
-    given: tuple[int, ...]
-    expected: tuple[int, ...]
-
-    @override
-    def __str__(self) -> str:
-        return (
-            f"row {self.row}, {self.column} {self.text!r}: the batch has ids {list(self.given)}, "
-            f"but this text is encoded as {list(self.expected)}"
-        )
-
-
 class TextProcessor(SavedFolder):
     """Rows of text to arrays, and a model's outputs to answers."""
 
@@ -158,6 +141,7 @@ class Seq2SeqText(TextProcessor):
         source_prefix: Text that is put before every source.
     """
 
+    answer_class = Translated
     kind = "seq2seq"
     input_columns = ("source",)
     target_columns = ("target",)
@@ -225,8 +209,8 @@ class Seq2SeqText(TextProcessor):
         kept = [row[: row.index(eos)] if eos in row else row for row in rows]
         return self.tokenizer.create_decoder().batch(kept)
 
-    def roundtrip(self, source: ArrayLike, target: ArrayLike | None = None) -> list[Mismatch]:
-        """Rows of a padded batch whose ids this path would not give to their text.
+    def roundtrip(self, source: ArrayLike, target: ArrayLike | None = None) -> list[str]:
+        """Sentences about rows of a padded batch whose ids are not those of their text.
 
         Rows with the unknown id are left out: their text is lost.
 
@@ -248,8 +232,10 @@ class Seq2SeqText(TextProcessor):
                 texts = [text.removeprefix(self.source_prefix) for text in texts]
             for i, expected in enumerate(self._encode(name, texts)):
                 if not np.array_equal(given[i], expected) and info.unk_idx not in given[i]:
-                    pair = tuple(given[i].tolist()), tuple(expected.tolist())
-                    found.append(Mismatch(i, name, texts[i], *pair))
+                    found.append(
+                        f"row {i}, {name} {texts[i]!r}: the batch has ids {given[i].tolist()}, "
+                        f"but this text is encoded as {expected.tolist()}"
+                    )
         return found
 
     def _encode(self, side: str, texts: Sequence[str]) -> Ragged:

@@ -114,7 +114,7 @@ class EpochBatches(Generic[B]):
         if not in_windows and self.mixture is None:
             lengths = [*self.lengths.values()]
             return plan_epoch(lengths, batching, seed=self._seed, epoch=epoch)
-        first, seed = window * self._window_rows, (self._seed + batching.seed_offset) % 2**64
+        first, seed = window * self._window_rows, self._seed % 2**64
         chosen = np.arange(first, min(first + self._window_rows, self.num_rows))
         if in_windows:
             chosen = permuted(chosen, self.num_rows, [seed, epoch, OF_ROWS])

@@ -54,8 +54,6 @@ class Batching:
     """Whether ties, windows and the order of batches are random; else from short to long."""
     by_length: bool = True
     """Whether rows of like length share a batch of ``batch_size`` rows in training."""
-    seed_offset: int = 0
-    """Added to the seed, where two data sets of one run must not share an order."""
     mixture: Mixture | None = field(default=None, repr=False)
     """Which rows an epoch has, of several sources; None: every row once."""
 
@@ -132,7 +130,7 @@ def plan_epoch(
         raise ValueError(f"plan_epoch: columns must be of one length, but have {counts} rows.")
     if not (count := counts[0]):
         return []
-    entropy = [(seed + batching.seed_offset) % 2**64, epoch]
+    entropy = [seed % 2**64, epoch]
     entropy += [] if window is None else [OF_WINDOWS, window]
     # PCG64 by name: default_rng may change its generator between versions of numpy.
     random = np.random.Generator(np.random.PCG64(np.random.SeedSequence(entropy)))

@@ -11,7 +11,7 @@ import torch
 import transformers
 from tokenizers import decoders, models, normalizers, pre_tokenizers, processors
 
-from textmill.text.tokenizers.sentencepiece import load_sentencepiece, train_sentencepiece
+from textmill.text.tokenizers.sentencepiece import MultilingualTokenizer, train_sentencepiece
 
 TEXTS = [
     "the cat sat on the mat",
@@ -180,7 +180,7 @@ def sentence_pieces(folder: Path, family: str) -> None:
     vocab = {mark: number for number, mark in enumerate(marks)}
     for number, file in enumerate(files):
         train_sentencepiece(TEXTS[number:] * 9, folder / file, vocab_size=32)
-        found = load_sentencepiece(folder / file)
+        found = MultilingualTokenizer.from_file(folder / file).pieces
         for i in range(4, found.vocab_size()):
             vocab.setdefault(found.IdToPiece(i), len(vocab))
     if marian:

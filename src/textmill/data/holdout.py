@@ -9,7 +9,6 @@ import hashlib
 import logging
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -132,13 +131,6 @@ def _passages(rows: Sequence[Mapping[str, str]]) -> Iterator[list[str]]:
         passage.append(row["text"])
     if passage:
         yield passage
-
-
-def holdout_of(config: Any) -> Holdout | None:
-    """The holdout that the settings of a data set say; None if they hold nothing out."""
-    if not config.holdout:
-        return None
-    return Holdout(config.holdout, held_out=config.held_out, label=config.stratify)
 
 
 def _hash(row: Mapping[str, str]) -> float:

@@ -44,7 +44,7 @@ from textmill.data.formats.header import (
 from textmill.data.formats.json_lines import ColumnarFormat, JsonLinesFormat, first_keys
 from textmill.data.formats.lines import LineFormat
 from textmill.data.formats.row_format import RowFormat
-from textmill.data.holdout import Holdout, holdout_of
+from textmill.data.holdout import Holdout
 from textmill.data.line_blocks import MAX_LINE_BYTES, FileNotes
 from textmill.data.mixture import Mixture, is_mixed
 from textmill.data.rows import Rows, StoredRows
@@ -162,7 +162,10 @@ class TextPairs(Component, Batched):
         self._mixture: Mixture | None = None  # of its sources; None: every row once
 
     def _holdout(self) -> Holdout | None:
-        return holdout_of(self.config)
+        config = self.config
+        if not config.holdout:
+            return None
+        return Holdout(config.holdout, held_out=config.held_out, label=config.stratify)
 
     def _format(self) -> RowFormat:
         config = self.config

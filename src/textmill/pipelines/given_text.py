@@ -1,16 +1,13 @@
 """The texts that a pipeline is given, and the spans that labels of words mark in them."""
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
-from io import BufferedReader
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from textmill.data.bad_rows import BadRow
 from textmill.data.formats.lines import bare_lines
 from textmill.data.line_blocks import refuse_binary
-from textmill.errors import DataError, UserError
+from textmill.errors import DataError
 from textmill.text.answers import TaggedSpan
 from textmill.text.features.tag_spans import Scheme, tag_spans
 from textmill.text.processors.tagging import Tagged, TaggingText
@@ -22,8 +19,8 @@ LONGEST_LINE = 1_000_000
 """Bytes: of a reference, of an abstract on one line."""
 LARGEST = 10_000_000
 """Bytes of a file that is one text: twice the longest novel."""
-MAGIC, MAGIC_WITHIN = b"%PDF-", 1024
-"""How a PDF begins, and within how many bytes readers look for it."""
+HEAD = 1024
+"""Bytes within which a PDF says that it is one."""
 
 
 @dataclass(frozen=True)
@@ -58,18 +55,7 @@ class GivenText:
 
 def is_pdf(head: bytes) -> bool:
     """Whether a file begins as a PDF does, whatever its name is."""
-    return MAGIC in head[:MAGIC_WITHIN]
-
-
-@contextmanager
-def open_file(path: Path) -> Iterator[BufferedReader]:
-    """A file of a person's own, open for reading bytes."""
-    try:
-        file = path.open("rb")
-    except OSError as error:
-        raise UserError(f"{path} cannot be read: {error.strerror}.") from None
-    with file:
-        yield file
+    return b"%PDF-" in head[:HEAD]
 
 
 def text_lines(stream: BinaryIO, name: str) -> Iterator[GivenText]:

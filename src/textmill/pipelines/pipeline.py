@@ -26,9 +26,9 @@ from textmill.errors import DataError, UserError
 from textmill.exported.row_predictor import Row, RowPredictor, characters, row_chunks, rows_in
 from textmill.pipelines.find_model import ModelWanted, load_model
 from textmill.pipelines.given_text import (
+    HEAD,
     GivenText,
     is_pdf,
-    open_file,
     text_lines,
     whole_text,
 )
@@ -83,8 +83,6 @@ class PipelineResult(Answer):
 R = TypeVar("R", bound=PipelineResult)
 Answered = Sequence[tuple[Row, Any]]
 """Rows, each with the model's typed answer."""
-HEAD = 1024
-"""Bytes that say whether a file is a PDF."""
 
 
 class Pipeline(ABC, Generic[R]):
@@ -238,7 +236,11 @@ class Pipeline(ABC, Generic[R]):
 
             yield from self.answer(self.texts(read_pdf(given, password=password)))
             return
-        with open_file(Path(given)) as file:
+        try:
+            opened = Path(given).open("rb")  # noqa: SIM115  # closed below; only its opening is tried
+        except OSError as error:
+            raise UserError(f"{given} cannot be read: {error.strerror}.") from None
+        with opened as file:
             found_pdf = is_pdf(file.peek(HEAD))
             if found_pdf and type is None:
                 yield from self.stream(given, "pdf", password=password)

@@ -13,7 +13,7 @@ import sentencepiece
 from textmill.errors import UserError
 from textmill.text import MultilingualTokenizer, VocabInfo, load_tokenizer
 from textmill.text.metadata import SavedTextError
-from textmill.text.tokenizers.sentencepiece import load_sentencepiece, train_sentencepiece
+from textmill.text.tokenizers.sentencepiece import train_sentencepiece
 
 TEXTS = ["the cat sat on the mat", "le chat dort sur le tapis", "où êtes-vous ?"] * 5
 
@@ -37,7 +37,7 @@ def test_fewer_pieces_than_characters(tmp_path):
 
 def test_byte_fallback_leaves_nothing_unknown(tmp_path):
     train_sentencepiece(TEXTS, tmp_path / "m", vocab_size=284, byte_fallback=True)
-    pieces = load_sentencepiece(tmp_path / "m")
+    pieces = MultilingualTokenizer.from_file(tmp_path / "m").pieces
     ids = pieces.encode("été 日本 🙂")
     assert pieces.unk_id() not in ids
     assert pieces.decode(ids) == "été 日本 🙂"
@@ -47,7 +47,7 @@ def test_a_long_text_is_cut_and_not_left_out(tmp_path):
     text = "the cat sat on the mat " * 3000
     train_sentencepiece([text], tmp_path / "m", vocab_size=15)
     train_sentencepiece(["x" * 100_000, "y z " * 5], tmp_path / "n", vocab_size=9)
-    assert "x" in load_sentencepiece(tmp_path / "n").decode([4, 5, 6, 7, 8])
+    assert "x" in MultilingualTokenizer.from_file(tmp_path / "n").pieces.decode([4, 5, 6, 7, 8])
 
 
 def test_chunks_join(tmp_path, monkeypatch):
@@ -73,7 +73,7 @@ def test_an_error_of_the_texts_is_the_callers_own(tmp_path):
 def test_no_model(tmp_path, content):
     (tmp_path / "m").write_bytes(content)
     with pytest.raises(SavedTextError, match=f"^{tmp_path / 'm'} is not a SentencePiece model"):
-        load_sentencepiece(tmp_path / "m")
+        MultilingualTokenizer.from_file(tmp_path / "m")
 
 
 def test_two_processes_at_once(tmp_path):

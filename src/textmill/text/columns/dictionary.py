@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,17 +29,6 @@ MOST_KINDS = 1 << 20
 float32, which is exact up to 16 times as many."""
 
 
-class Finding(NamedTuple):
-    """That a word is of a kind."""
-
-    place: int
-    """The word, from 0."""
-    kind: int
-    """The kind's number, from 1: 0 is padding."""
-    weight: float
-    """How sure it is, or how much it counts."""
-
-
 class Dictionary(Saved, ABC):
     """Finds the kinds of a text's words."""
 
@@ -58,8 +47,12 @@ class Dictionary(Saved, ABC):
         return 1 + len(self.kinds)
 
     @abstractmethod
-    def find(self, value: Any, row: int) -> list[Finding]:
-        """What is known of the words of one cell, in the order of the words."""
+    def find(self, value: Any, row: int) -> list[tuple[int, int, float]]:
+        """What is known of the words of one cell, in their order.
+
+        A word's place, from 0; the number of its kind, from 1; how sure it is, or how much it
+        counts.
+        """
 
 
 MOST_WORDS = 1 << 20
@@ -76,10 +69,10 @@ class GivenKinds(Dictionary):
     """
 
     @override
-    def find(self, value: Any, row: int) -> list[Finding]:
+    def find(self, value: Any, row: int) -> list[tuple[int, int, float]]:
         known = self.numbers
         return [
-            Finding(place, known[kind], weight)
+            (place, known[kind], weight)
             for place, kind, weight in kinds_in(value, self.column, row)
             if kind in known
         ]
@@ -216,14 +209,12 @@ class Phrases(Dictionary):
         return [(kind, phrase) for phrase, kinds in self.known.items() for kind in kinds]
 
     @override
-    def find(self, value: Any, row: int) -> list[Finding]:
+    def find(self, value: Any, row: int) -> list[tuple[int, int, float]]:
         words = [self._small(word) for word in words_in(value, self.column, row)]
-        found, place = list[Finding](), 0
+        found, place = list[tuple[int, int, float]](), 0
         while place < len(words):
             after, kinds = self._longest_at(words, place)
-            found += [
-                Finding(at, self.numbers[kind], 1.0) for at in range(place, after) for kind in kinds
-            ]
+            found += [(at, self.numbers[k], 1.0) for at in range(place, after) for k in kinds]
             place = after
         return found
 

@@ -100,11 +100,6 @@ def train_sentencepiece(
     _log.info("trained a %s tokenizer of %d pieces: %s", model_type, vocab_size, path)
 
 
-def load_sentencepiece(path: Path) -> sentencepiece.SentencePieceProcessor:
-    """Reads a model file."""
-    return parse_sentencepiece(read_bytes(path, largest=LARGEST_MODEL), path)
-
-
 def parse_sentencepiece(raw: bytes, path: Path) -> sentencepiece.SentencePieceProcessor:
     """A model of its bytes; ``path`` says in errors where they are from."""
     processor = sentencepiece.SentencePieceProcessor()
@@ -175,7 +170,8 @@ class MultilingualTokenizer(Component, TaggedTokenizer):
 
     def __init__(self, config: Config) -> None:
         self.config = config.filled()
-        self.pieces = load_sentencepiece(config.model)
+        raw = read_bytes(config.model, largest=LARGEST_MODEL)
+        self.pieces = parse_sentencepiece(raw, config.model)
         self.frame(_SentencePieces(self.pieces), self.config)
 
 

@@ -45,16 +45,6 @@ class EpochBatches(Generic[B]):
         rank: This process; it gets its share of every batch (``split``), None where a batch has too
             few rows.
         world_size: Number of processes.
-
-    Example:
-        >>> column = Ragged.from_lists([[1], [2, 3], [4], [5, 6]])
-        >>> batching = Batching(batch_size=2, shuffle=False)
-        >>> batches = EpochBatches({"ids": column}, batching, lambda rows: rows.tolist(), seed=1)
-        >>> list(batches), batches.state_dict()
-        ([[0, 2], [1, 3]], {'epoch': 1, 'position': 0})
-        >>> batches.load_state_dict({"epoch": 5, "position": 1})
-        >>> list(batches)
-        [[1, 3]]
     """
 
     def __init__(

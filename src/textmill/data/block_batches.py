@@ -131,15 +131,6 @@ class TextBlocks:
         before: Id that the first token follows: the end of a row before it.
         mixture: Which rows an epoch has, of several sources, each read in its order; None: all.
         details: What an evaluation says of its values.
-
-    Example:
-        >>> text = Ragged.from_lists([[5, 6, 3], [3]])
-        >>> for streams in (True, False):
-        ...     blocking = Blocking(length=1, batch_size=2, streams=streams)
-        ...     blocks = TextBlocks(text, [{}] * 2, blocking, before=3)
-        ...     print([(b.inputs.tolist(), b.targets.tolist()) for b in blocks])
-        [([[3], [6]], [[5], [3]]), ([[5], [3]], [[6], [3]])]
-        [([[3], [5]], [[5], [6]]), ([[6], [3]], [[3], [3]])]
     """
 
     def __init__(

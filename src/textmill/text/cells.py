@@ -93,15 +93,7 @@ def split_answers(value: Mapping[str, Any]) -> tuple[list[str], list[int]] | str
 def training_cell(
     values: Mapping[str, Any], column: str, row: int, *, purpose: str, setting: str
 ) -> Any:
-    """The value of a column of a row of training data, which a setting names.
-
-    Example:
-        >>> reading = {"purpose": "to take words from", "setting": "tokenizer.columns"}
-        >>> training_cell({"text": "wake me up"}, "words", 0, **reading)
-        Traceback (most recent call last):
-        textmill.errors.DataError: Row 0 of train_data has no column 'words' to take words from; \
-it has: text. Name the column by tokenizer.columns.
-    """
+    """The value of a column of a row of training data, which a setting names."""
     if column not in values:
         has = ", ".join(map(str, values))
         raise DataError(
@@ -228,17 +220,7 @@ def no_column(name: str, row: Mapping[str, Any], number: int) -> DataError:
 
 @contextmanager
 def placed_errors(rows: Any) -> Iterator[None]:
-    """Puts a row's place before its error, if the rows know places by a method ``place_of``.
-
-    Example:
-        >>> class Rows(list):
-        ...     def place_of(self, row):
-        ...         return f"sms.tsv:{row + 1}"
-        >>> with placed_errors(Rows(["ham", "eggs"])):
-        ...     raise DataError("Row 1, column 'label': 'eggs' is no label.")
-        Traceback (most recent call last):
-        textmill.errors.DataError: sms.tsv:2: column 'label': 'eggs' is no label.
-    """
+    """Puts a row's place before its error, if the rows know places by a method ``place_of``."""
     try:
         yield
     except DataError as error:

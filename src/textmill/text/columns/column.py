@@ -138,13 +138,7 @@ ColumnKind = type[Column] | UnionType
 
 
 def texts_of(values: Sequence[Any], name: str) -> list[str]:
-    """The values as they are, if all of them are text.
-
-    Example:
-        >>> texts_of(["Hi.", 7], "text")
-        Traceback (most recent call last):
-        textmill.errors.DataError: Row 1, column 'text': wanted text, found 7 (int).
-    """
+    """The values as they are, if all of them are text."""
     for row, value in enumerate(values):
         if not isinstance(value, str):
             found = f"{value!r:.80} ({type(value).__name__})"

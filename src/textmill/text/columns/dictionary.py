@@ -251,15 +251,7 @@ class PhrasesOfFile(Component):
 
 
 def read_phrases(path: Path) -> list[tuple[str, str]]:
-    r"""Kinds and phrases of a file; empty lines are passed over.
-
-    Example:
-        >>> import tempfile
-        >>> path = Path(tempfile.mkdtemp()) / "places.tsv"
-        >>> _ = path.write_text("city\tNew York\n\nriver\tPo\n")
-        >>> read_phrases(path)
-        [('city', 'New York'), ('river', 'Po')]
-    """
+    r"""Kinds and phrases of a file; empty lines are passed over."""
     try:
         raw = path.read_bytes()
     except OSError as error:

@@ -45,14 +45,6 @@ def read_word_vectors(
     A first line of two whole numbers is the header of word2vec: how many vectors there are, and of
     how many numbers. A word may have spaces in it, as some of GloVe have; of a word that is there
     twice the first vector counts.
-
-    Example:
-        >>> import tempfile
-        >>> path = Path(tempfile.mkdtemp()) / "vectors.txt"
-        >>> _ = path.write_text("3 2\nthe 0.5 -1\ncat 1 2\nCup 3 4\n")
-        >>> found = read_word_vectors(path, {"cup": 7, "the": 2, "tea": 3}, 2, lowercase=True)
-        >>> found.ids.tolist(), found.vectors.tolist(), found.coverage
-        ([2, 7], [[0.5, -1.0], [3.0, 4.0]], '2 of 3 words have one of its 3 vectors (66.7 %)')
     """
     exact: dict[int, NDArray[np.float32]] = {}
     other: dict[int, NDArray[np.float32]] = {}

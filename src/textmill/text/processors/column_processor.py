@@ -219,12 +219,7 @@ def fitted_with(columns: Mapping[str, Column]) -> dict[str, Any]:
 
 
 def _listed(columns: Mapping[str, Column]) -> str:
-    """Columns by their role, in words.
-
-    >>> from textmill.text.columns.numbers import NumberColumn
-    >>> _listed({"age": NumberColumn("years")})
-    "age (number 'years')"
-    """
+    """Columns by their role, in words."""
     limits = {role: "" if (most := c.limit) is None else f", {most}" for role, c in columns.items()}
     listed = (f"{role} ({c.kind} '{c.name}'{limits[role]})" for role, c in columns.items())
     return ", ".join(listed) or "none"

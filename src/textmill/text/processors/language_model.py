@@ -109,14 +109,7 @@ class LanguageText(TextOnly):
     def begun(
         self, texts: Sequence[str], *, lines: bool = False, longest: int | None = None
     ) -> list[list[int]]:
-        r"""Ids of texts that are to be gone on with: without the mark of their end.
-
-        Example:
-            >>> from textmill.text.tokenizers.word_tokenizer import WordTokenizer
-            >>> text = LanguageText.of(WordTokenizer.Config(words=("a", "b"), marks=True).build())
-            >>> text.begun(["a b", "a \n\nb"]), text.begun(["a \n\nb"], lines=True)
-            ([[4, 5], [4, 5]], [[4, 3, 3, 5]])
-        """
+        r"""Ids of texts that are to be gone on with: without the mark of their end."""
         encoder = self.tokenizer.create_encoder()
         if error := not_text(texts_of(texts, self.column), column=self.column):
             raise error
@@ -233,14 +226,7 @@ class MaskedText(TextOnly):
         return pieces_of(self.tokenizer)
 
     def masked(self, texts: Sequence[str], *, longest: int | None = None) -> list[list[int]]:
-        """Ids of texts, with the mask's in place of each ``[MASK]``.
-
-        Example:
-            >>> from textmill.text.tokenizers.word_tokenizer import WordTokenizer
-            >>> text = MaskedText.of(WordTokenizer.Config(words=("set", "my")).build())
-            >>> text.masked(["set [MASK] alarm", "[MASK]"])
-            [[2, 4, 1], [4]]
-        """
+        """Ids of texts, with the mask's in place of each ``[MASK]``."""
         parts = [text.split(MASK) for text in texts_of(texts, self.column)]
         for row, found in enumerate(parts):
             if len(found) == 1:

@@ -31,14 +31,7 @@ Tags = Literal["auto", "always", "never"]
 
 
 class LanguageConfig(BaseConfig):
-    """The languages of both sides; one of both sides has one tag.
-
-    Example:
-        >>> langs = {"source_langs": ("eng",), "target_langs": ("fra", "spa")}
-        >>> two = LanguageConfig(**langs).filled()
-        >>> two.tagged, two.offset("target", "spa"), two.offset("source", None)
-        (('fra', 'spa'), 1, None)
-    """
+    """The languages of both sides; one of both sides has one tag."""
 
     source_langs: tuple[str, ...] = ("source",)
     """Languages of the source side."""

@@ -195,14 +195,7 @@ class PieceKinds:
 
 
 def pieces_of(tokenizer: Tokenizer) -> PieceKinds:
-    """Finds them for any tokenizer, by decoding each id after one that stands for text.
-
-    Example:
-        >>> from textmill.text.tokenizers.word_tokenizer import WordTokenizer
-        >>> tokenizer = WordTokenizer.Config(words=("wake", "me"), marks=True).build()
-        >>> pieces_of(tokenizer).begins.tolist()
-        [False, True, False, False, True, True]
-    """
+    """Finds them for any tokenizer, by decoding each id after one that stands for text."""
     info, decoder = tokenizer.vocab_info, tokenizer.create_decoder()
     alone = decoder.batch([[number] for number in range(info.size)])
     # After an id of letters nothing is normalized away, as a space at a text's beginning may be.

@@ -56,12 +56,7 @@ def sentence_places(text: str) -> list[tuple[int, int]]:
 
 
 def read_sentences(value: Any, column: str, row: int) -> Sentences:
-    """The sentences of one cell: a list as it is, a text cut at its sentences' ends.
-
-    Example:
-        >>> read_sentences(["It is new.", "Is it?"], "source", 0)
-        Sentences(text='It is new. Is it?', places=[(0, 10), (11, 17)])
-    """
+    """The sentences of one cell: a list as it is, a text cut at its sentences' ends."""
     parts = unlisted(value)
     listed = [parts] if isinstance(parts, str) else parts
     is_list = isinstance(listed, Sequence) and all(isinstance(part, str) for part in listed)
@@ -87,10 +82,6 @@ def overlap(sentence: str, references: Sequence[str]) -> float:
 
     It is the mean of the F1 of words and that of pairs of neighbouring words: of ROUGE-1 and
     ROUGE-2 (Lin 2004).
-
-    Example:
-        >>> overlap("The cat sat.", ["Dogs bark.", "the cat ran"])
-        0.5833333333333333
     """
     grams = _grams(sentence)
     return max(

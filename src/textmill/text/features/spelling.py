@@ -124,12 +124,7 @@ REPEATED = re.compile(r"(.)\1{2,}", re.DOTALL)
 
 
 def word_shape(word: str) -> str:
-    """What a word looks like: capital and small letters and digits as one each, no run over two.
-
-    Example:
-        >>> word_shape("McCallum,"), word_shape("1998--2004"), word_shape("HMM")
-        ('XxXxx,', 'dd--dd', 'XX')
-    """
+    """What a word looks like: capital and small letters and digits as one each, no run over two."""
     kinds = "".join(
         "X" if c.isupper() else "x" if c.islower() else "d" if c.isdigit() else c for c in word
     )

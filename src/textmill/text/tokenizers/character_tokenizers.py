@@ -29,9 +29,6 @@ def covering(texts: Iterable[str], coverage: float, min_count: int = 1) -> list[
     """The most frequent characters that make up that share of the texts, most frequent first.
 
     Of equally frequent ones the lower code point is first, so the order is always the same.
-
-    >>> covering(["abca", "ab"], 0.8)
-    ['a', 'b']
     """
 
     def joined() -> Iterator[str]:  # by a million characters: each alone would take its own sort

@@ -281,12 +281,7 @@ def ngrams_of(
 
 
 def shape_of(word: str) -> str:
-    """How a word is written.
-
-    Example:
-        >>> [shape_of(word) for word in ("up", "Paris", "NATO", "B52", "iPhone", "1984", "!")]
-        ['L', 'UL', 'U', 'UN', 'LUL', 'N', '!']
-    """
+    """How a word is written."""
     if word.isalpha() and word == word.lower():  # most words
         return SMALL
     return "".join(kind for kind, _ in groupby(map(_shape_of, word)))

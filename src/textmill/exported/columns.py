@@ -36,8 +36,7 @@ class ExportedColumns(ExportedPredictor):
         text: The saved text processor.
         graph: Computes.
         forward: Runs the graph on padded columns and gives what the text processor decodes.
-        refuses_long: Whether a row with more tokens than the model takes is an error; else it is
-            truncated.
+        refuses_long: Whether a row with too many tokens is an error; else it is truncated.
     """
 
     text: ColumnsText
@@ -113,13 +112,9 @@ class ExportedColumns(ExportedPredictor):
 def load_columns(
     text: ColumnsText, graph: ColumnGraph, answers: Mapping[str, Any], arrays: Path
 ) -> ExportedColumns:
-    """Joins a text processor and a graph of typed columns.
+    """Joins a text processor and a graph; ``answers`` is what :func:`answers_of` gave.
 
-    Args:
-        text: The saved text processor.
-        graph: Computes.
-        answers: What :func:`answers_of` gave.
-        arrays: The file that :func:`save_arrays` wrote.
+    ``arrays`` is the file that :func:`save_arrays` wrote.
     """
     from safetensors import SafetensorError
     from safetensors.numpy import load

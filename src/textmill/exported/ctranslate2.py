@@ -54,9 +54,7 @@ WORST = -1e8
 def names_of(vocab: VocabInfo, *, rows: int | None = None) -> list[str]:
     """How an exported vocabulary calls its ids: by the ids, but for the marks that it has.
 
-    Args:
-        vocab: Facts of it.
-        rows: Rows of the model's table, where some have no id, or ids no row.
+    ``rows`` is the size of the model's table, if that is not the vocabulary's.
 
     Example:
         >>> names_of(VocabInfo(size=6, unk_idx=1, bos_idx=2, eos_idx=3, pad_idx=0))
@@ -306,13 +304,7 @@ class _Asked:
 
 
 class ExportedLanguageModel(ExportedPredictor):
-    """Continues texts.
-
-    Args:
-        text: The saved text processor.
-        generator: The graph.
-        by_row: Whether the end of a row ends an answer; else its length alone does.
-    """
+    """Continues texts; an answer ends with its row if ``by_row``, else by its length alone."""
 
     text: LanguageText
 
@@ -346,8 +338,8 @@ class ExportedSeq2Seq(ExportedPredictor):
 
     Args:
         text: The saved text processor.
-        search: Settings of the search.
-        graph: The graph.
+        search: How targets are searched.
+        graph: It searches them.
         answer_prefix: Text that answers begin with, unless the row has a prefix.
         copy_unknown: Whether unknown words of an answer are replaced by those of its source.
     """

@@ -34,10 +34,7 @@ class ExportFormat:
     def open(
         self, folder: Path, facts: Mapping[str, Any], *, device: str = "auto", threads: int = 0
     ) -> ExportedPredictor:
-        """Opens the graph and the text processor of a folder, whose manifest is not looked at.
-
-        ``facts`` are ``search`` and ``answers`` of the manifest.
-        """
+        """Opens a folder's graph and text; ``facts`` has ``search`` and ``answers`` of the manifest."""
         module = importlib.import_module(f"textmill.exported.{self.name}")
         opened: ExportedPredictor = module.open_export(
             folder, facts, device=device, threads=threads
@@ -45,11 +42,7 @@ class ExportFormat:
         return opened
 
     def refuse_missing(self, *, writes: bool = False) -> None:
-        """Refuses a format whose packages are not installed.
-
-        Args:
-            writes: Whether it is to be written, and not only asked.
-        """
+        """Refuses a format whose packages, to ask it or to write it, are not installed."""
         for package in self.writes if writes else self.reads:
             if importlib.util.find_spec(package) is None:
                 extra = self.name if writes else "exported"

@@ -50,11 +50,7 @@ class OnnxGraph:
         self.outputs = tuple(each.name for each in self.session.get_outputs())
 
     def run(self, arrays: Mapping[str, NDArray[Any]]) -> list[NDArray[Any]]:
-        """The graph's outputs.
-
-        Args:
-            arrays: By the names of its inputs; others are not looked at.
-        """
+        """The graph's outputs; of ``arrays`` it reads those that have the names of its inputs."""
         try:
             given = {name: arrays[name] for name in self.inputs}
         except KeyError as missing:

@@ -49,12 +49,7 @@ class ModelWanted:
 
 
 def find_model(wanted: ModelWanted, model: str | Path | None = None) -> Path:
-    """The folder of a pipeline's model.
-
-    Args:
-        wanted: What is needed.
-        model: A folder that is named; None: that below :func:`models_home`.
-    """
+    """The folder of a pipeline's model: the one named, else that below :func:`models_home`."""
     folder = models_home() / wanted.name if model is None else Path(model)
     if not folder.is_dir():
         raise _no_model(wanted, folder, named=model is not None)

@@ -93,7 +93,7 @@ class Pipeline(ABC, Generic[R]):
 
     Args:
         model: The folder of a run or of an export, or a predictor that is loaded; None: the folder
-            ``name`` below ``$TEXTMILL_HOME/models``, ``~/.textmill/models`` where that is not set.
+            ``name`` in ``$TEXTMILL_HOME/models``, or in ``~/.textmill/models``.
         device: ``auto``, or a device as torch names it.
         allow_code: Whether the recipe that a run folder brings may be executed.
 
@@ -143,14 +143,7 @@ class Pipeline(ABC, Generic[R]):
     # -- what a pipeline of one's own says
 
     def check_model(self, model: str) -> None:
-        """Looks at the model once it is there; nothing by default.
-
-        Args:
-            model: What errors call it.
-
-        Raises:
-            UserError: It is none for this pipeline.
-        """
+        """Refuses a loaded model, which errors call ``model``, that does not suit the pipeline."""
 
     def rows(self, given: GivenText) -> Sequence[Any]:
         """The rows that the model answers for a text, as a predictor takes them; one by default."""
@@ -250,12 +243,9 @@ class Pipeline(ABC, Generic[R]):
                 yield from self._read_text(file, str(given))
 
     def predict_bytes(self, name: str, content: bytes, *, password: str | None = None) -> list[R]:
-        """As :meth:`predict` of a file's content, which says itself whether it is a PDF.
+        """As :meth:`predict` of a file's content; errors call it ``name``.
 
-        Args:
-            name: What errors call it; one that ends in ``.pdf`` must be a PDF.
-            content: All of it.
-            password: Of a PDF that is encrypted.
+        It says itself whether it is a PDF; if its name ends in ``.pdf``, it must be one.
         """
         return [*self.read(BytesIO(content), name, password=password)]
 
@@ -267,13 +257,9 @@ class Pipeline(ABC, Generic[R]):
         password: str | None = None,
         seconds: float | None = None,
     ) -> Iterator[R]:
-        """The results for a file that is open, one after the other, as :meth:`predict_bytes`.
+        """The results for an open file of bytes, one after the other, as :meth:`predict_bytes`.
 
-        Args:
-            stream: Open for reading bytes.
-            name: What errors call it.
-            password: Of a PDF that is encrypted.
-            seconds: For which a PDF may be read; None: as long as its limits allow.
+        A PDF may be read for so many ``seconds``; None: as long as its limits allow.
         """
         # A pipe cannot go back to what was looked at.
         peeked = stream if isinstance(stream, BufferedReader) else BufferedReader(stream)  # type: ignore[type-var]
@@ -326,11 +312,7 @@ def _given(text: object) -> GivenText:
 
 
 def _type_of(given: Any, said: str | None) -> InputType:
-    """What an input is.
-
-    Raises:
-        UserError: It is not what is said, or may be the name of a file.
-    """
+    """What an input is; a UserError if it is not what is said, or may be the name of a file."""
     known = ", ".join(map(repr, get_args(InputType)))
     if said is not None and said not in get_args(InputType):
         raise UserError(f"type is {said!r}; wanted one of {known}, or None.")

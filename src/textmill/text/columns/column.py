@@ -34,11 +34,8 @@ class Column(SavedFolder):
 
     It is saved by the arguments of its constructor (:class:`~textmill.text.metadata.Saved`).
 
-    Attributes:
-        name: The column of the rows, and of the encoded arrays.
-
     Args:
-        name: The same.
+        name: The column of the rows, and of the encoded arrays.
         fitted: What it was fitted with, by the name of the recipe's ingredient.
     """
 

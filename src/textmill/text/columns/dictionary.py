@@ -283,7 +283,7 @@ class DictionaryColumn(Column):
     words of a text are in no dictionary.
 
     Args:
-        dictionary: The dictionary, and its column.
+        dictionary: It knows its column.
         text: The role of the column that has the words.
     """
 

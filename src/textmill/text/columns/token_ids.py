@@ -19,13 +19,7 @@ from textmill.text.tokenizers.tokenizer import (
 
 
 class IdsColumn(Column):
-    """Base of columns whose numbers are the ids of a tokenizer.
-
-    Args:
-        name: The column.
-        tokenizer: Encodes it.
-        limit: Most ids of a row; None is no limit.
-    """
+    """Base of columns whose numbers are the ids of a tokenizer."""
 
     ingredient: ClassVar[str] = "tokenizer"
 

@@ -253,10 +253,7 @@ MOST_PIECES = 64
 class WordPieces(Saved):
     """A tokenizer of pieces, and how many places a word has for them.
 
-    Args:
-        tokenizer: Cuts each word by itself.
-        length: Places of a word. Of a longer word the first pieces are kept.
-        column: The column of the rows that the words are in.
+    Each word is cut by itself; of a longer one the first pieces are kept.
     """
 
     def __init__(self, tokenizer: Tokenizer, *, length: int = 8, column: str = "words") -> None:

@@ -132,13 +132,7 @@ def load_text_processor(folder: Path) -> TextProcessor:
 class Seq2SeqText(TextProcessor):
     """Source text to target text by one tokenizer: translation, summaries, question to answer.
 
-    Args:
-        tokenizer: Encodes both sides.
-        source_lang: Language of the sources; None is the tokenizer's default.
-        target_lang: Language of the targets; None is the tokenizer's default.
-        max_source_length: Most ids of a source, marks included; None is no limit.
-        max_target_length: Most ids of a target, marks included; None is no limit.
-        source_prefix: Text that is put before every source.
+    A language of None is the tokenizer's default; lengths count marks, and None is no limit.
     """
 
     answer_class = Translated

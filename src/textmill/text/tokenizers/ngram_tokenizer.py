@@ -92,9 +92,6 @@ class NgramTokenizer(Tokenizer):
         rows: Number of all rows.
         orders: The lengths of the n-grams.
 
-    Raises:
-        UserError: An n-gram is too long or has no row, or more rows than there are.
-
     Example:
         >>> tokenizer = NgramTokenizer({"up": 1, " wake": 2}, {"wa": 2}, rows=2)
         >>> tokenizer.create_encoder()("Wake up, wake up!").tolist(), tokenizer.words

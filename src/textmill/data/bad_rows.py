@@ -101,11 +101,10 @@ def check_bad_rows(
     advice: str = "",
     hint: str = "",
 ) -> None:
-    """Raises when there are more bad rows than ``allowed``.
+    """Raises a BadRowsError if there are more bad rows than ``allowed``.
 
-    Raises:
-        BadRowsError: There are more. It lists the first 20 with place and reason; to leave them out
-            is not proposed where they are most rows.
+    It lists the first 20 with place and reason, and proposes to leave them out unless they are most
+    rows.
     """
     bad, total = count.bad, count.total
     if bad <= allowed:

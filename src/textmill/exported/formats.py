@@ -34,7 +34,7 @@ class ExportFormat:
     def open(
         self, folder: Path, facts: Mapping[str, Any], *, device: str = "auto", threads: int = 0
     ) -> ExportedPredictor:
-        """Opens a folder's graph and text; ``facts`` has ``search`` and ``answers`` of the manifest."""
+        """Opens a folder's graph and text; ``facts`` are the manifest's ``search``, ``answers``."""
         module = importlib.import_module(f"textmill.exported.{self.name}")
         opened: ExportedPredictor = module.open_export(
             folder, facts, device=device, threads=threads

@@ -94,8 +94,7 @@ class SavedFolder(Saved, ABC):
     def from_files(cls, folder: Path, settings: dict[str, Any]) -> Self:
         """Makes the object from what ``save_files`` wrote; ``settings`` may be a stranger's.
 
-        Raises:
-            UserError: They cannot be; a ValueError will do, too.
+        Those that cannot be are a UserError or a ValueError.
         """
         return made_of(cls, folder, settings)
 

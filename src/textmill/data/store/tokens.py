@@ -69,9 +69,7 @@ def encoded_rows(text: TextProcessor, rows: cells.Rows, fingerprint: str | None)
     Little text (``LEAST_CHARACTERS``) and rows without a fingerprint are encoded now, and held in
     memory. So is text whose store cannot be written, which is said. Much text is encoded by several
     processes, whether it is kept or not.
-
-    Raises:
-        DataError: A row cannot be encoded; it names the row's place, where it is of a file.
+    An error names the place of a row in its file.
     """
     with placed_errors(rows):
         characters = characters_of(rows, text.columns)

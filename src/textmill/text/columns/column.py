@@ -78,11 +78,7 @@ class Column(SavedFolder):
 
     @abstractmethod
     def encode(self, values: Sequence[Any]) -> Ragged:
-        """The numbers of each row.
-
-        Raises:
-            DataError: A value cannot be used; names its row (from 0) and the column.
-        """
+        """The numbers of each row; a DataError names the row (from 0) and column of a bad value."""
 
     def encode_one(self, value: Any) -> NDArray[np.int64] | None:
         """What :meth:`encode` gives of a single row, faster; None: it is to be asked."""
@@ -108,20 +104,12 @@ class Column(SavedFolder):
         return []
 
     def check_beside(self, role: str, columns: Mapping[str, "Column"]) -> None:
-        """Refuses other columns of the rows that do not go with this one.
-
-        Raises:
-            UserError: It cannot; says which setting makes it fit.
-        """
+        """Refuses columns of the rows that do not go with this one; names the setting to change."""
 
     def check(  # most columns fit any others
         self, encoded: Mapping[str, Ragged], kinds: Mapping[str, "Column"]
     ) -> None:
-        """Refuses rows in which this column does not fit another one.
-
-        Raises:
-            DataError: It does not; names the row (from 0) and the columns.
-        """
+        """Refuses rows in which this column does not fit another one; names row and columns."""
 
     def cut(self, encoded: Ragged, limit: int) -> Ragged:
         """Encoded rows, each cut after its first ``limit`` places."""

@@ -125,11 +125,7 @@ class ColumnsText(TextProcessor):
 
     @override
     def encode(self, rows: Rows, *, with_targets: bool, truncate: bool = False) -> Encoded:
-        """Encodes the columns, each under its role; columns that no role has are not looked at.
-
-        Raises:
-            DataError: A row lacks a column, or has a value that cannot be used; names both.
-        """
+        """Encodes the columns, each under its role; columns that no role has are not looked at."""
         encoded, over, kinds = {}, np.zeros(len(rows), dtype=np.bool_), self.all
         for role, column in (kinds if with_targets else self.inputs).items():
             made = column.encode(values_of(rows, column.name))

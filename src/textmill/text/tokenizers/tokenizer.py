@@ -146,11 +146,7 @@ def id_type(tokenizer: Tokenizer) -> str:
 
 
 def encode_column(encoder: Encoder, texts: Sequence[str], column: str) -> Ragged:
-    """Encodes the texts of a column of rows.
-
-    Raises:
-        DataError: One is not text; names its row, from 0, and the column.
-    """
+    """Encodes the texts of a column; a DataError names the row, from 0, of one that is no text."""
     try:
         return encoder.batch(texts)
     except DataError:

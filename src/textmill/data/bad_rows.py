@@ -82,7 +82,7 @@ def write_bad_rows(path: Path | str, rows: Iterable[BadRow]) -> None:
 
 
 def tell_left_out(bad_rows: Sequence[BadRow], count: RowCount, *, setting: str, name: str) -> None:
-    """Says which rows of the data ``name`` are left out, where some are, as ``setting`` allows."""
+    """Warns about rows of the data ``name`` that are left out, as ``setting`` allows."""
     if bad_rows:
         LOG.warning(
             "%d of the %d rows of %s are bad and left out, as %s allows; the first: %s",

@@ -30,11 +30,11 @@ class ColumnBatch:
     """*Shape:* ``[B, L]``, or ``[B]`` where each row has one number, or ``[B, L, W]`` where each
     place of a row has several; int64 or float32."""
     lengths: Mapping[str, Tensor]
-    """*Shape:* ``[B]``, int64; places of each row that are no padding, where it has any."""
+    """*Shape:* ``[B]``, int64; places of each row without padding, for roles that have padding."""
     rows: NDArray[np.int64] | None = None
     """*Shape:* ``[B]``; the index of each row in its data set, on the host."""
     counts: Mapping[str, int] = field(default_factory=dict)
-    """Places that are no padding, of the roles of a batch that has left the host."""
+    """Places without padding by role; counted when the batch leaves the host."""
 
     def __len__(self) -> int:
         return len(next(iter(self.columns.values()), ()))

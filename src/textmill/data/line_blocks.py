@@ -63,9 +63,9 @@ class FileNotes:
     """Oddities of a file that cost no row.
 
     Attributes:
-        left_out: Lines of a CoNLL file that are no tokens: comments, and marks of documents.
-        same_ids: Questions of a SQuAD file with the id of one before them.
-        same_id: That of the first.
+        left_out: Lines of a CoNLL file that are comments or marks of documents.
+        same_ids: Questions of a SQuAD file with the id of an earlier one.
+        same_id: The id of the first of these.
     """
 
     left_out: int = 0

@@ -39,7 +39,7 @@ class Rows(Sequence[dict[str, str]]):
         return tuple(self._columns)
 
     def place_of(self, row: int) -> str | None:
-        """Where a row is in its file; None where nobody said."""
+        """The file and line of a row; None if they are unknown."""
         return None if self._place_of is None else self._place_of(row)
 
     def column(self, name: str) -> list[str]:

@@ -107,7 +107,7 @@ class Seq2SeqBatch:
 def collate_seq2seq(
     columns: Mapping[str, Ragged], indices: ArrayLike, pad_idx: int
 ) -> Seq2SeqBatch:
-    """Cuts a batch out of encoded columns ``source`` and, where there is one, ``target``."""
+    """Cuts a batch out of the encoded columns ``source`` and, if there is one, ``target``."""
     rows = np.asarray(indices, dtype=np.int64)
     source, target = columns["source"], columns.get("target")
     _, lengths = source.bounds(rows)

@@ -67,9 +67,9 @@ class FilesConfig(BaseConfig, first=()):
     """Encoding of a text file that is not UTF-8: cp1252 as Windows and Excel save it in western
     Europe, latin-1, shift_jis, ...; not UTF-16."""
     weights: tuple[float, ...] | None = None
-    """Share of each entry of path (a file, folder or pattern) in the rows of an epoch, which
-    has as many as all entries; one that has ended begins again. null: every row once, as in
-    data of one entry that follows train_data."""
+    """Share of each entry of path (a file, folder or pattern) in the rows of an epoch, which has as
+    many rows as all entries together; an entry that has ended begins again. null: every row
+    once, also in data of one entry that follows train_data."""
     temperature: float | None = None
     """Shares by size: the number of rows of each entry to the power of 1 / temperature. 1 keeps
     the proportions, 5 is usual if small entries are to be seen more often."""
@@ -152,7 +152,7 @@ class TextPairs(Component, Batched):
         self.config = config
         self.files = data_files(config.path)
         self._layout = self._format()
-        _ = self._unmixed  # refuses sizes that are none
+        _ = self._unmixed  # refuses impossible sizes
         self.holdout = self._holdout()
         self.is_held_out = self.holdout is not None and self.holdout.held_out
         self._required = self._layout.required
@@ -272,7 +272,7 @@ class TextPairs(Component, Batched):
                 f"row_check of the task's Config returned {check!r}: wanted an instance of a "
                 "subclass of textmill.text.cells.RowCheck, or None."
             )
-        if self._table is None and not getattr(self.config, "spans", None):  # they are no tags yet
+        if self._table is None and not getattr(self.config, "spans", None):  # no tags yet
             self._layout = replace(self._layout, check=check)
 
     @property

@@ -90,8 +90,8 @@ class ExportSettings:
     """Type of the weights of matrix products, with onnx and ctranslate2; null keeps them as they
     were trained."""
     max_quality_loss: float = MAX_QUALITY_LOSS
-    """Most that quantizing may make a metric worse by, as a share of the run's own value. Where a
-    graph takes int8 it costs 0 to 0.02; a model that it breaks loses tenths."""
+    """Largest loss of a metric by quantizing, as a share of the run's own value. A graph that suits
+    int8 loses 0 to 0.02; a model that int8 breaks loses tenths."""
 
     def __post_init__(self) -> None:
         if self.quantize not in (None, "int8"):

@@ -353,7 +353,7 @@ def rows_in(given: Any) -> Iterable[Any]:
         raise DataError(f"Wanted rows in an order, found a {kind}, which has none. Make it a list.")
     if _is_table(given):
         return _rows_of_table(given)
-    if hasattr(given, "to_pylist"):  # an array of pyarrow, whose items are no strings of Python
+    if hasattr(given, "to_pylist"):  # an array of pyarrow, whose items are not Python strings
         listed: list[Any] = given.to_pylist()
         return listed
     if isinstance(given, bytes) or not isinstance(given, Iterable):

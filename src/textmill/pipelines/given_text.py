@@ -54,7 +54,7 @@ class GivenText:
 
 
 def is_pdf(head: bytes) -> bool:
-    """Whether a file begins as a PDF does, whatever its name is."""
+    """Whether a file begins as a PDF does; its name does not matter."""
     return b"%PDF-" in head[:HEAD]
 
 

@@ -42,7 +42,7 @@ InputType = Literal["str", "txt", "pdf"]
 """What an input is: a string or a list of strings; the path of a text file; that of a PDF."""
 
 _FILE_NAME = re.compile(r"\S+\.(?:pdf|txt)", re.IGNORECASE)
-"""What stands alone and ends so is the name of a file, whatever it was given as."""
+"""A string that may be the name of a file."""
 
 
 @dataclass(frozen=True, kw_only=True)

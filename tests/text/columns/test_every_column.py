@@ -202,11 +202,11 @@ def test_a_saved_limit_that_keeps_no_token_is_refused_with_its_file(tmp_path):
         Column.load(tmp_path)
 
 
-@pytest.mark.parametrize(("length", "error"), [(3, "4 or more"), (10**12, "1000 or less")])
-def test_places_of_characters_that_cannot_be_are_refused(length, error, tmp_path):
+@pytest.mark.parametrize("length", [3, 10**12])
+def test_places_of_characters_that_cannot_be_are_refused(length, tmp_path):
     CASES["characters"].column.save(tmp_path)
     change(tmp_path / "column.json", length=length)
-    with pytest.raises(SavedTextError, match=rf"column.json: characters.length must be {error}"):
+    with pytest.raises(SavedTextError, match=r"column.json: characters.length must be from 4"):
         Column.load(tmp_path)
 
 

@@ -20,7 +20,7 @@ BATCH_ROWS = 8192
 SHOWN = 80  # characters of a bad row
 
 _Value = str | bytes | None | CellError
-"""Of a text that is no UTF-8 its bytes, or none; of what cannot be a cell why."""
+"""The bytes of a text that is not UTF-8, if they are known; the reason if a value is no cell."""
 
 
 def columnar_rows(scan: Scan, layout: Any) -> Iterator[Found]:
@@ -57,7 +57,7 @@ def columnar_rows(scan: Scan, layout: Any) -> Iterator[Found]:
 
 
 def _column(batch: Any, key: str, name: str, layout: Any) -> Sequence[_Value]:
-    """The cells of a column; those that are no UTF-8 as bytes."""
+    """The cells of a column; texts that are not UTF-8 as bytes."""
     found, wanted = _find(batch, key), layout.must_exist
     names = [column for column, at in layout.columns.items() if at == key]
     if found is None:
@@ -96,7 +96,7 @@ def _pick(values: tuple[_Value, ...], layout: Any) -> Row | str:
 
 
 def _answers(batch: Any, keys: Sequence[str]) -> dict[str, list[_Value]]:
-    """Both columns of answers as `json_answers` has them; none that are no object or two lists."""
+    """Both columns of answers by `json_answers`; empty unless they are objects or two lists."""
     names = [name for name in ANSWERS if name in batch.schema.names]
     if ANSWERS[0] not in names or ANSWERS[1] not in keys:
         return {}
@@ -111,7 +111,7 @@ def _answers(batch: Any, keys: Sequence[str]) -> dict[str, list[_Value]]:
 
 
 def _answer_cells(row: Mapping[str, Any]) -> dict[str, _Value]:
-    """The two cells of a row; where one of them is null, the other is as it is."""
+    """The two cells of a row; if one is null, the other stays as it is."""
     if isinstance(row[ANSWERS[0]], bytes):
         return dict.fromkeys(ANSWERS, CellError(f"column {ANSWERS[0]!r}: bad UTF-8"))
     found = json_answers(row)
@@ -121,7 +121,7 @@ def _answer_cells(row: Mapping[str, Any]) -> dict[str, _Value]:
 
 
 def _values(column: Any) -> list[Any]:
-    """The values of a column; one with a text that is no UTF-8 is bytes, here none."""
+    """The values of a column; one with a text that is not UTF-8 is ``b""``."""
     try:
         return list(column.to_pylist())
     except UnicodeDecodeError:
@@ -136,7 +136,7 @@ def _value(cell: Any) -> Any:
 
 
 def _cell(value: Any, name: str) -> _Value:
-    """A value of a column of other things than texts."""
+    """A cell of a column whose type is not text."""
     if value is None or isinstance(value, bytes):
         return value
     try:
@@ -163,7 +163,7 @@ def _find(batch: Any, key: str) -> Any:
 
 @contextmanager
 def _arrow_errors(name: str, kind: str) -> Iterator[None]:
-    """What is wrong with a file, as a DataError that names it."""
+    """Turns errors of Arrow into a DataError that names the file."""
     try:
         yield
     except (pyarrow.ArrowException, OSError) as error:

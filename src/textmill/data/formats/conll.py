@@ -26,8 +26,8 @@ class ConllFormat(LinesFormat):
 
     Attributes:
         separator: Between columns; None is any white space.
-        comment: How lines before a sentence's first token begin that are no tokens; None: as
-            `conll_format` says; "": no such.
+        comment: Prefix of comment lines before a sentence's first token; None: as `conll_format`
+            says; "": there are none.
     """
 
     separator: str | None = None
@@ -170,7 +170,7 @@ def conll_format(
             positions are from the end, or all columns are read, as most of the first 2,000 lines.
         separator: Between columns, ``"\\t"`` where a value may hold spaces; None: any white space,
             but a line with spaces alone is bad in a sentence of which half the lines have tabs.
-        comment: How lines begin that are none of a sentence's tokens. Only before its first token:
+        comment: Prefix of comment lines. They stand only before a sentence's first token:
             a token may begin like that. None: lines that begin with ``"# "`` and are not columns
             like the sentence's first other line (fewer or more of them, no tabs where it has tabs,
             or ``# key = value``), and all lines where there is no other; ``""``: no comments.

@@ -43,7 +43,7 @@ class JsonLinesFormat(LinesFormat):
     def _row(self, line: RawLine, scan: Scan) -> Row | str:
         text, problem = line.text()
         if problem is not None and text:
-            text = line.raw.decode(line.encoding, "replace")  # an escape is no JSON
+            text = line.raw.decode(line.encoding, "replace")  # an escape is not JSON
         elif problem is not None:
             return problem
         if not text.strip():

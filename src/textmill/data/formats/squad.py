@@ -70,7 +70,7 @@ def _articles(scan: Scan) -> list[Any]:
     scan.sha256 = hashlib.sha256(content).hexdigest()
     try:
         found = json_of(content.decode("utf-8-sig"))
-    except ValueError as error:  # also of bytes that are no UTF-8
+    except ValueError as error:  # also of bytes that are not UTF-8
         raise _unreadable(scan, str(error)) from None
     articles = found.get("data") if isinstance(found, dict) else None
     if not isinstance(articles, list):

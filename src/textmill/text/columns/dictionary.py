@@ -89,7 +89,7 @@ class FittedKinds(Component):
         """The column: ``[{"tokenIdx": 1, "features": {"drink": 0.8, "song": 0.2}}]``, a word's
         place from 0 and its kinds with their weights; empty if nothing is known."""
         min_count: int = 1
-        """How often a kind must occur; a rarer one says nothing."""
+        """How often a kind must occur to be known."""
 
         def __post_init__(self) -> None:
             require(self, "dictionary", sizes=["min_count"])
@@ -240,9 +240,9 @@ class PhrasesOfFile(Component):
         path: Path
         """A text file with a kind, a tab and a phrase in each line."""
         column: str = "text"
-        """The column of the text that they are found in."""
+        """The column of the text in which the phrases are looked for."""
         lowercase: bool = True
-        """Whether case does not matter."""
+        """Whether capital and small letters are the same."""
 
         @override
         def build(self) -> Phrases:  # type: ignore[override]  # it needs no other ingredient

@@ -145,11 +145,11 @@ class FittedLabels(Component):
         column: str = "label"
         """The column of the rows."""
         names: tuple[str, ...] = ()
-        """The labels, where they are known; a row of ``train_data`` may then have no other."""
+        """The labels, if they are known; a row of ``train_data`` may then have no other."""
         multiple: bool = False
         """Whether a row may have several labels, or none."""
         separator: str | None = None
-        """What stands between two labels of a row (if ``multiple``); null: any white space."""
+        """Delimiter of a row's labels (if ``multiple``); null: any white space."""
 
         def __post_init__(self) -> None:
             if self.separator is not None and not self.multiple:

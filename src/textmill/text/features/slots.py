@@ -177,9 +177,9 @@ class FittedSlots(Component):
         column: str = "slots"
         """The column of the slots."""
         text: str = "text"
-        """The column of the text that they are in."""
+        """The column of the text in which the slots are."""
         format: Format = "tags"
-        """How a cell has them. tags: ``O B-time I-time``, one for each word; spans:
+        """How a cell writes slots. tags: ``O B-time I-time``, one for each word; spans:
         ``16:24:time,39:57:day``, the first character of each and the one after its last, counted
         from 0."""
         names: tuple[str, ...] | None = None

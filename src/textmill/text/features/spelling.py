@@ -221,7 +221,7 @@ class FittedAffixes(Component):
         suffixes: tuple[int, ...] = (1, 2, 3, 4)
         """Lengths of the endings."""
         min_count: int = 2
-        """How often one must occur; a rarer one is unknown."""
+        """How often an affix must occur to be known."""
 
         def __post_init__(self) -> None:
             require(self, "affixes", sizes=["min_count"])
@@ -320,7 +320,7 @@ class FittedPieces(Component):
         min_count: int = 2
         """How often a word must occur; a rarer one is the unknown word."""
         lowercase: bool = True
-        """Whether words are written small first."""
+        """Whether words are lower-cased first."""
 
         @override
         def build(  # type: ignore[override]  # what is built of is named, for the planner

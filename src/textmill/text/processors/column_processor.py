@@ -80,7 +80,7 @@ class ColumnsText(TextProcessor):
 
     @override
     def ingredients_for(self, names: Collection[str]) -> dict[str, Any]:
-        # Numbers that are a target are no features, which a model of that name would take.
+        # Numbers that are a target are not features; a model would take them as such by the name.
         inputs = fitted_with(self.inputs)
         beside = (BESIDE_TEXT | BESIDE_WORDS) - {*inputs, *names}
         return {name: made for name, made in self.ingredients.items() if name not in beside}

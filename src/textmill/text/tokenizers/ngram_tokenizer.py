@@ -322,16 +322,17 @@ class FittedNgrams(Component):
         columns: tuple[str, ...] = ("text",)
         """The columns of the rows whose n-grams are taken."""
         words: int = 2
-        """Most words of an n-gram; 0 for none of words."""
+        """Most words of an n-gram; 0: no n-grams of words."""
         shapes: int = 2
-        """Most shapes of words in an n-gram, which tell capitals and digits, as ``UL`` of "Paris"
-        does; with 0 none is known, and small and capital letters are the same."""
+        """Most shapes of words in an n-gram. A shape tells capitals and digits, such as ``UL`` of
+        "Paris". 0: no shapes, and capital and small letters are the same."""
         characters: tuple[int, int] = (2, 5)
         """Fewest and most characters of an n-gram inside one word; ``[1,0]`` for none."""
         min_count: int = 1
         """How many rows must have an n-gram."""
         vocab_size: int = 1 << 16
-        """Most ids, those of padding and the unknown included: the n-grams of the most rows."""
+        """Most ids, with those of padding and of the unknown; n-grams that more rows have are
+        kept first."""
 
         def __post_init__(self) -> None:
             require(self, "", sizes=["min_count"], not_negative=["words", "shapes"])

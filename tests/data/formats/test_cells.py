@@ -10,7 +10,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from textmill.data import text_pairs
-from textmill.data.formats.json_lines import arrow_format, parquet_format
+from textmill.data.formats.json_lines import (
+    arrow_format,
+    json_lines_format,
+    parquet_format,
+    pick_row,
+)
 from textmill.data.readers import read_table
 from textmill.data.rows import StoredRows
 from textmill.data.text_rows import TextRows
@@ -142,3 +147,22 @@ def test_a_list_cell_survives_a_copy_and_the_way_to_a_worker():
     cell = ListCell(["a b", "c"])
     for made in (copy.copy(cell), copy.deepcopy(cell)):
         assert made.parts == cell.parts
+
+
+@pytest.mark.parametrize(
+    ("found", "row"),
+    [
+        ({"fr": {"text": "Salut."}}, ("Salut.",)),
+        ({"fr.text": "Salut."}, ("Salut.",)),
+        ({"fr": [{"text": 3}]}, "no key 'fr.text'; the keys are 'fr'"),
+        ({"fr": {"text": None}}, "'fr.text': " + NO_NULL),
+        ({"fr": None}, "'fr.text': " + NO_NULL),
+        ({"fr.text": None}, "'fr.text': " + NO_NULL),
+        ({"fr": {}}, "no key 'fr.text'; the keys are 'fr'"),
+        ({"fr": "text"}, "no key 'fr.text'; the keys are 'fr'"),
+        ({"en": "Hi."}, "no key 'fr.text'; the keys are 'en'"),
+        ({}, "no key 'fr.text'; the keys are none"),
+    ],
+)
+def test_null_is_a_value_and_no_missing_key(found, row):
+    assert pick_row(found, json_lines_format({"target": "fr.text"})) == row

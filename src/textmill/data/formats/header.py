@@ -11,7 +11,7 @@ import shlex
 import sys
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple, TypedDict
+from typing import Literal, NamedTuple
 
 from typing_extensions import override
 
@@ -51,16 +51,6 @@ _KEY = re.compile(
 """A number, a date or an identifier of rows is never proposed: it would seem to work."""
 SHOWN_HEADER = 300  # characters of a first line
 NEAR = 0.7  # a mistyped name: ``stras`` is 0.8 of ``stars``, ``text`` 0.6 of ``target``
-
-
-class DelimitedSettings(TypedDict, total=False):
-    """The settings of :class:`DelimitedFormat`."""
-
-    separator: str
-    header: bool
-    extra_columns: Literal["ignore", "error"]
-    max_line_bytes: int
-    encoding: str
 
 
 @dataclass(frozen=True)

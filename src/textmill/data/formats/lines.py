@@ -8,10 +8,11 @@ ends a line: `textmill.data.line_blocks`.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
-from typing_extensions import Unpack, override
+from typing_extensions import override
 
-from textmill.data.formats.header import DelimitedFormat, DelimitedSettings, Places
+from textmill.data.formats.header import DelimitedFormat, Places
 from textmill.data.formats.row_format import PAIR, Columns, Found, Scan, numbered
 from textmill.data.line_blocks import MAX_LINE_BYTES, Block, LongLine
 from textmill.text.encodings import UTF8
@@ -78,7 +79,7 @@ def tsv_format(
     columns: Columns = PAIR,
     *,
     required: Sequence[str] | None = None,
-    **settings: Unpack[DelimitedSettings],
+    **settings: Any,
 ) -> LineFormat:
     """Tab-separated columns without quoting.
 

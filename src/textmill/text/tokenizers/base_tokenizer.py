@@ -6,10 +6,10 @@ A kind brings its :class:`Pieces`, text to ids and back; the frame around them i
 import hashlib
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
-from typing import Any, Literal, Self, TypedDict, Unpack
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -84,25 +84,6 @@ class LanguageConfig(BaseConfig):
         return self.tags == "always" or (self.tags == "auto" and len(langs) > 1)
 
 
-class LanguageSettings(TypedDict, total=False):
-    """The fields of :class:`LanguageConfig` as keyword arguments."""
-
-    source_langs: Collection[str]
-    target_langs: Collection[str]
-    default_source_lang: str | None
-    default_target_lang: str | None
-    tags: Tags
-
-
-def in_order(settings: LanguageSettings) -> dict[str, Any]:
-    """The settings with languages as tuples; a set is sorted, so that tags have one order."""
-    found = dict[str, Any](settings)
-    for side in {"source_langs", "target_langs"} & set(found):
-        langs = [found[side]] if isinstance(found[side], str) else found[side]
-        found[side] = tuple(sorted(langs) if isinstance(langs, set | frozenset) else langs)
-    return found
-
-
 def _listed(langs: Sequence[str]) -> str:
     """The names of 200 languages, no more: a list from a file may be of any length."""
     return ", ".join(langs[:200]) + (", ..." if len(langs) > 200 else "")
@@ -168,11 +149,17 @@ class TaggedTokenizer(Tokenizer):
         self._vocab_info = VocabInfo(size=size + len(languages.tagged), **known)
 
     @classmethod
-    def from_file(cls, path: Path | str, **languages: Unpack[LanguageSettings]) -> Self:
-        """Loads the file of the pieces; of languages in a set the order is sorted."""
+    def from_file(cls, path: Path | str, **settings: Any) -> Self:
+        """Loads the file of the pieces, with settings of the Config; languages may be a set."""
         assert cls.saved_file is not None
+        for side in {"source_langs", "target_langs"} & set(settings):
+            langs = settings[side]
+            is_set = isinstance(langs, set | frozenset)  # sorted, so that tags have one order
+            settings[side] = (
+                (langs,) if isinstance(langs, str) else tuple(sorted(langs) if is_set else langs)
+            )
         make: Any = cls
-        made: Self = make(cls.Config(**{cls.saved_file[0]: Path(path)}, **in_order(languages)))
+        made: Self = make(cls.Config(**{cls.saved_file[0]: Path(path)}, **settings))
         return made
 
     @property

@@ -48,12 +48,11 @@ class Ragged:
 
     @classmethod
     def concatenate(cls, parts: Iterable["Ragged"]) -> "Ragged":
-        kept = [*parts]
+        kept = [*parts] or [cls.from_lists([])]
         if len(kept) == 1:
             return kept[0]
-        lengths = np.concatenate([np.zeros(0, np.int64), *(part.lengths for part in kept)])
-        values = np.concatenate([np.zeros(0, np.int32), *(part.values for part in kept)])
-        return cls(values, offsets_of(lengths))
+        lengths = np.concatenate([part.lengths for part in kept])
+        return cls(np.concatenate([part.values for part in kept]), offsets_of(lengths))
 
     @classmethod
     def of_one(cls, row: Sequence[int] | NDArray[Any]) -> "Ragged":

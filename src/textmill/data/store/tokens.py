@@ -45,7 +45,7 @@ from textmill.runtime.files import make_folder, sha256
 from textmill.text import cells
 from textmill.text.cells import Fingerprinted, placed_errors
 from textmill.text.processors.text_processor import Encoded, TextProcessor, load_text_processor
-from textmill.text.ragged import Ragged, offsets_of
+from textmill.text.ragged import Ragged
 
 LOG = logging.getLogger("textmill")
 
@@ -91,10 +91,7 @@ def encoded_rows(text: TextProcessor, rows: cells.Rows, fingerprint: str | None)
 def _joined(parts: Sequence[Encoded]) -> Encoded:
     starts = np.cumsum([0, *(part.num_rows for part in parts)])
     over = [part.over_length + start for part, start in zip(parts, starts, strict=False)]
-    columns = {}
-    for name in parts[0].columns:
-        lengths = offsets_of(np.concatenate([part[name].lengths for part in parts]))
-        columns[name] = Ragged(np.concatenate([part[name].values for part in parts]), lengths)
+    columns = {name: Ragged.concatenate(part[name] for part in parts) for name in parts[0]}
     return Encoded(columns, np.concatenate(over))
 
 

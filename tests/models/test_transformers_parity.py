@@ -30,7 +30,7 @@ def theirs():
         if parameter.ndim == 1:  # biases and norms too, else swapped ones would not show
             nn.init.normal_(parameter, mean=float("norm.weight" in name), std=0.1)
     optimizer = torch.optim.Adam(model.parameters(), lr=3e-3)
-    for _ in range(120):
+    for _ in range(60):
         source, _, mask = sources(64)
         prefix = torch.tensor(PREFIX).repeat(len(source), 1)
         target = torch.cat([prefix, source], dim=1)  # copying

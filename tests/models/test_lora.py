@@ -34,7 +34,9 @@ def draw(model):
 
 
 @pytest.mark.filterwarnings("ignore:.is_gradient_checkpointing")  # what peft asks
-@pytest.mark.parametrize("family", ENCODERS)
+@pytest.mark.parametrize(
+    "family", ["bert", *(pytest.param(f, marks=pytest.mark.slow) for f in ENCODERS if f != "bert")]
+)
 def test_outputs_are_the_base_models_then_pefts_and_the_same_when_merged(family, tmp_path):
     folder = save_encoder(tmp_path / family, family)
     base, model = states(loaded(folder)), loaded(folder)

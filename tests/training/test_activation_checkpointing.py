@@ -93,7 +93,7 @@ def test_so_are_those_of_language_models(batch, build):
     agree(build, batch[:1], dropout=0.3)
 
 
-@pytest.mark.parametrize("compile_", [False, True])
+@pytest.mark.parametrize("compile_", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_a_run_is_bitwise_the_same(bench, compile_, monkeypatch):
     if compile_:
         monkeypatch.setattr(blocks_module, "BACKEND", "eager")

@@ -55,6 +55,7 @@ def test_a_step_that_overflows_is_left_out_and_counted_and_the_factor_halves(ben
     assert "nonfinite" not in trainer.parts
 
 
+@pytest.mark.slow
 def test_a_killed_run_is_the_undisturbed_one(bench):
     here = bench.but(
         task_class=Overflows, valid_data=None, test_data=None,

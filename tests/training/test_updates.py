@@ -61,6 +61,7 @@ def plain(bench):
     return outcome(trainer)
 
 
+@pytest.mark.slow
 def test_two_passes_of_no_radius_are_the_plain_run(bench, plain):
     """Each pass of a step has the same dropout, and the first leaves nothing behind."""
     trainer = bench.but(optimizer=by(Sharp, radius=0.0)).make()

@@ -189,7 +189,14 @@ PIECES = st.lists(
 
 
 @pytest.mark.parametrize(
-    "orders", [Orders(2, 2, (2, 5)), Orders(0, 0, (1, 2)), Orders(3, 1, (3, 3))]
+    "orders",
+    [
+        Orders(2, 2, (2, 5)),
+        *(
+            pytest.param(orders, marks=pytest.mark.slow)
+            for orders in (Orders(0, 0, (1, 2)), Orders(3, 1, (3, 3)))
+        ),
+    ],
 )
 @given(texts=st.lists(PIECES.map("".join), max_size=6), size=st.integers(0, 3))
 def test_a_vocabulary_gives_what_counting_finds(orders, texts, size):

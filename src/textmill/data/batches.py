@@ -37,14 +37,11 @@ class EpochBatches(Generic[B]):
     Args:
         columns: Encoded columns by name, all of one number of rows; their order is that of
             ``plan_epoch``.
-        batching: How rows become batches.
         collate: Makes a batch of row indices.
-        seed: The run's seed.
         rows: Numbers of the rows that take part, rising; None: all. The plan is that of columns
             with these rows alone, and no row is copied; ``collate`` gets their own numbers.
         rank: This process; it gets its share of every batch (``split``), None where a batch has too
             few rows.
-        world_size: Number of processes.
     """
 
     def __init__(

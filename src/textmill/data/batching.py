@@ -117,13 +117,8 @@ def plan_epoch(
 
     A row that is over ``max_tokens`` by itself makes a batch alone.
 
-    Args:
-        lengths: *Shape:* ``[n]`` each; the length of every row in each column, say source and
-            target.
-        batching: The settings.
-        seed: The run's seed.
-        epoch: Number of the epoch, from 0.
-        window: Number of the window, from 0, where these are its rows alone.
+    ``lengths`` are those of every row in each column, say source and target, *Shape:* ``[n]`` each.
+    Epochs and windows are counted from 0; with a ``window``, these are its rows alone.
     """
     counts = [len(column) for column in lengths]
     if len({*counts}) != 1:

@@ -127,7 +127,6 @@ class TextBlocks:
     Args:
         ids: The tokens of each row of text.
         rows: The rows, as examples show them.
-        blocking: How it is cut.
         before: Id that the first token follows: the end of a row before it.
         mixture: Which rows an epoch has, of several sources, each read in its order; None: all.
         details: What an evaluation says of its values.

@@ -33,8 +33,6 @@ class ExportedColumns(ExportedPredictor):
     """Answers rows of typed columns.
 
     Args:
-        text: The saved text processor.
-        graph: Computes.
         forward: Runs the graph on padded columns and gives what the text processor decodes.
         refuses_long: Whether a row with too many tokens is an error; else it is truncated.
     """

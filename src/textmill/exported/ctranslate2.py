@@ -90,8 +90,6 @@ class CTranslate2Program:
     Args:
         kind: ``Generator`` or ``Translator``.
         folder: Where ``model.bin`` is.
-        vocab: Facts of the text processor's vocabulary.
-        device: ``auto``, ``cpu`` or ``cuda``.
         threads: Threads of a processor, each of which searches by itself; 0 is ``OMP_NUM_THREADS``,
             or else as many as the process has cores.
     """
@@ -337,9 +335,6 @@ class ExportedSeq2Seq(ExportedPredictor):
     """Answers texts with texts.
 
     Args:
-        text: The saved text processor.
-        search: How targets are searched.
-        graph: It searches them.
         answer_prefix: Text that answers begin with, unless the row has a prefix.
         copy_unknown: Whether unknown words of an answer are replaced by those of its source.
     """

@@ -19,7 +19,6 @@ class ExportedMaskedModel(ExportedPredictor):
     """Fills the masks of texts.
 
     Args:
-        text: The saved text processor.
         graph: Scores the tokens at places: of ``text``, ``text.lengths``, and ``rows`` and
             ``places``, the numbers of the masks' rows and their places.
         top_k: How many tokens an answer has for each mask.

@@ -24,14 +24,7 @@ LARGEST_GRAPH = (1 << 31) - 1
 
 
 class OnnxGraph:
-    """A session of onnxruntime.
-
-    Args:
-        path: The graph.
-        device: ``auto``, ``cpu``, ``cuda`` or ``cuda:1``; ``auto`` is a GPU where onnxruntime has
-            one.
-        threads: Threads on a processor; 0 is as many as onnxruntime thinks best.
-    """
+    """A session of onnxruntime; device and threads are those of ``exported.formats.load``."""
 
     def __init__(self, path: Path, *, device: str = "auto", threads: int = 0) -> None:
         import onnxruntime

@@ -173,8 +173,6 @@ class Phrases(Dictionary):
 
     Args:
         pairs: A kind and a phrase, in any order; white space divides the phrase's words.
-        column: The column of the text.
-        lowercase: Whether case does not matter.
     """
 
     def __init__(
@@ -282,9 +280,7 @@ class DictionaryColumn(Column):
     A row has three numbers for each finding and none for a word that nothing is known of: most
     words of a text are in no dictionary.
 
-    Args:
-        dictionary: It knows its column.
-        text: The role of the column that has the words.
+    ``text`` is the role of the column that has the words.
     """
 
     dtype = np.float32  # exact for places and numbers up to 2**24

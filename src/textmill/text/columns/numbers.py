@@ -30,7 +30,6 @@ class NumberColumn(Column):
     """One number a row.
 
     Args:
-        name: The column.
         span: The least and the greatest number there may be, which become 0 and 1; None: numbers
             stay as they are.
     """
@@ -108,7 +107,6 @@ class Numbers(Saved):
     """Features of a row that are numbers, and what brings each to mean 0 and deviation 1.
 
     Args:
-        column: The column of the rows.
         mean: *Shape:* ``[dim]``.
         deviation: *Shape:* ``[dim]``; 1 for a feature that never changes.
     """

@@ -36,7 +36,6 @@ class Characters(Saved):
         known: Each once, in the order of their ids; they begin at 4, after padding, the unknown
             character and the marks before and after a word.
         length: Places of a word. A longer word keeps its first and its last characters.
-        column: The column of the rows that the words are in.
     """
 
     pad_idx = PAD
@@ -143,7 +142,6 @@ class Affixes(Saved):
             unknown at each place; then they are in this order.
         prefixes: Lengths of beginnings, in characters.
         suffixes: Lengths of endings.
-        column: The column of the rows that the words are in.
     """
 
     pad_idx = 0

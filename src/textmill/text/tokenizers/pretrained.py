@@ -209,8 +209,7 @@ class PretrainedTokenizer(StartedTokenizer, HuggingFaceTokenizer):
 def tokenizer_of(model: Any) -> Path:
     """The file of the tokenizer of a pretrained model, or the folder that has it in several.
 
-    Args:
-        model: Settings with a ``path``, or with those of an encoder that has one.
+    ``model`` is settings with a ``path``, or with those of an encoder that has one.
     """
     name, part = _named(model)
     if not getattr(part, "path", ""):
@@ -329,12 +328,7 @@ class PretrainedSentencePiece(Component, StartedTokenizer):
         return pieces if mode == "source" else pieces.target
 
     def write_folder(self, folder: Path, **settings: Any) -> None:
-        """Writes the files that transformers reads, as they were but for their settings.
-
-        Args:
-            folder: The folder, which is there.
-            settings: Of ``tokenizer_config.json``.
-        """
+        """Writes the files of transformers; ``settings`` go into ``tokenizer_config.json``."""
         pieces, languages = self.vocabulary, self.languages
         assert isinstance(pieces, _NumberedPieces)
         models, ids, marian = pieces.models, pieces.ids, "target" in pieces.models

@@ -53,14 +53,7 @@ def train_sentencepiece(
     The same texts and settings, which are those of ``FittedTokenizer``, give the same bytes. Each
     line of a text is one sentence; long ones are cut between words.
 
-    Args:
-        texts: What it is trained on.
-        path: The model file to write; its folder is made.
-        vocab_size: Number of pieces, the four special ones included.
-        model_type: How pieces are found.
-        character_coverage: Share of the text's characters that get a piece.
-        byte_fallback: Whether characters without a piece are written as their bytes.
-        pieces: Strings that are always one piece.
+    The ``vocab_size`` counts the four special pieces; ``pieces`` are strings that are always one.
 
     Raises:
         UserError: The text is empty, or no vocabulary of this size can be made; names the nearest

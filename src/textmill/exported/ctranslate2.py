@@ -55,10 +55,6 @@ def names_of(vocab: VocabInfo, *, rows: int | None = None) -> list[str]:
     """How an exported vocabulary calls its ids: by the ids, but for the marks that it has.
 
     ``rows`` is the size of the model's table, if that is not the vocabulary's.
-
-    Example:
-        >>> names_of(VocabInfo(size=6, unk_idx=1, bos_idx=2, eos_idx=3, pad_idx=0))
-        ['0', '<unk>', '<s>', '</s>', '4', '5']
     """
     rows = vocab.size if rows is None else rows
     names = [str(i) for i in range(max(rows, vocab.size))]

@@ -45,12 +45,7 @@ def _keys(kind: type[Answer]) -> list[tuple[str, str, bool]]:
 
 @dataclass(frozen=True, kw_only=True)
 class MarkedText(Answer):
-    """A part of a text.
-
-    Example:
-        >>> MarkedText(text="at 8", start=8, end=12, score=0.9).row()
-        {'text': 'at 8', 'start': 8, 'end': 12, 'score': 0.9}
-    """
+    """A part of a text."""
 
     keys: ClassVar[tuple[str, ...]] = ("text", "start", "end", "score")
 

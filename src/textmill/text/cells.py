@@ -137,11 +137,7 @@ def read_training(
 
 
 def of_one_row(error: DataError) -> str:
-    """The error of a row that was checked by itself, without "Row 0", which is not its number.
-
-    >>> of_one_row(DataError("Row 0, column 'score': wanted a number."))
-    "column 'score': wanted a number"
-    """
+    """The error of a row that was checked by itself, without "Row 0", which is not its number."""
     return re.sub(r"^Row 0(?:, |: | (?=has ))", "", str(error)).removesuffix(".")
 
 

@@ -37,12 +37,7 @@ def check_words(name: str, tokenizer: Tokenizer) -> None:
 
 
 def joined_words(values: Sequence[Any], name: str) -> list[str]:
-    """Cells of text, or of lists of words, as text.
-
-    Example:
-        >>> joined_words(["wake me", ["up"]], "words")
-        ['wake me', 'up']
-    """
+    """Cells of text, or of lists of words, as text."""
     cells = enumerate(values)
     return [v if isinstance(v, str) else " ".join(words_in(v, name, row)) for row, v in cells]
 

@@ -92,12 +92,7 @@ class Labels(Saved, Sequence[str]):
 
 
 def one_label(value: Any, *, column: str, row: int) -> Any:
-    """The label in one cell: a list of one is that one, all else as it is.
-
-    Example:
-        >>> one_label("spam", column="label", row=0)
-        'spam'
-    """
+    """The label in one cell: a list of one is that one, all else as it is."""
     if not isinstance(value, ListCell):
         return value
     if len(value.parts) != 1:
@@ -109,12 +104,7 @@ def one_label(value: Any, *, column: str, row: int) -> Any:
 
 
 def split_labels(value: Any, separator: str | None, *, column: str, row: int) -> list[str]:
-    """The labels in one cell: a list as it is, a text cut at the separator, None: at white space.
-
-    Example:
-        >>> split_labels("sport, news", ",", column="topics", row=0)
-        ['sport', 'news']
-    """
+    """The labels in one cell: a list as it is, a text cut at the separator or at white space."""
     value = unlisted(value)
     if isinstance(value, str):
         parts = [part.strip() for part in value.split(separator)]

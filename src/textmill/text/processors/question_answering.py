@@ -347,11 +347,7 @@ class QuestionText(ColumnsText):
 
 
 def _covered(places: Sequence[Place], start: int, end: int) -> tuple[tuple[int, int], bool]:
-    """The first and the last token with a character of a span, and whether they are exactly it.
-
-    >>> _covered([(0, 3), (4, 8), (8, 9)], 1, 6), _covered([(0, 3), (4, 8), (8, 9)], 4, 8)
-    (((0, 1), False), ((1, 1), True))
-    """
+    """The first and the last token with a character of a span, and whether they are exactly it."""
     first = bisect_right(places, start, key=lambda place: place[1])
     last = bisect_left(places, end, key=lambda place: place[0]) - 1
     return (first, last), places[first][0] == start and places[last][1] == end

@@ -245,12 +245,7 @@ class Seq2SeqText(TextProcessor):
 
 
 def source_text(row: Mapping[str, Any]) -> str:
-    """The ``source`` of a row to answer, as one text.
-
-    Example:
-        >>> source_text({"source": ["It rains.", "It pours."]})
-        'It rains. It pours.'
-    """
+    """The ``source`` of a row to answer, as one text."""
     source = joined_text(row.get("source"))
     if source == []:
         raise DataError(f"'source' {NO_SENTENCE}")
@@ -280,12 +275,7 @@ def _column(rows: Sequence[Mapping[str, str]], name: str) -> list[str]:
 
 
 def prefix_of(row: Mapping[str, Any], default: str) -> str:
-    """What the answer to a row is to begin with: its own ``prefix``, else the default.
-
-    Example:
-        >>> prefix_of({"source": "Go.", "prefix": "Vas"}, ""), prefix_of({"source": "Go."}, "Je")
-        ('Vas', 'Je')
-    """
+    """What the answer to a row is to begin with: its own ``prefix``, else the default."""
     prefix = row.get("prefix", default)
     if not isinstance(prefix, str):
         raise DataError(f"'prefix' must be a string; found {type(prefix).__name__}.")

@@ -29,6 +29,10 @@ def save(store, step):
     return store.save(step, {"model": Part(step), "optimizer": Part(step)}, write_text=_write_text)
 
 
+def verify(path):
+    return Checkpoints(path.parent).verify(path)
+
+
 def keep_saving(folder, tell):
     """Saves step after step from the last one there on; tells where it starts, and of one save."""
     torch.set_num_threads(1)

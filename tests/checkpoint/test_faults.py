@@ -13,9 +13,8 @@ from contextlib import suppress
 import pytest
 import torch
 
-from tests.checkpoint.saving import Part, keep_saving, save
+from tests.checkpoint.saving import Part, keep_saving, save, verify
 from textmill.checkpoint import Checkpoints
-from textmill.checkpoint.manifest import verify
 from textmill.errors import CheckpointError, StorageError
 from textmill.runtime.sealed import seal, unseal
 
@@ -99,7 +98,7 @@ def damaged_copies(data, seed, flips):
     yield "zeros at the end", data[:-8] + bytes(8)
 
 
-def test_any_flipped_bit_or_truncation_is_found_and_the_previous_used(tmp_path):
+def test_any_flipped_bit_or_truncation_is_found_and_the_previous_used(tmp_path, caplog):
     store = Checkpoints(tmp_path, keep=2)
     save(store, 1)
     newest = save(store, 2)
@@ -113,17 +112,19 @@ def test_any_flipped_bit_or_truncation_is_found_and_the_previous_used(tmp_path):
             path.write_bytes(copy)
             name = path.relative_to(newest).as_posix()
             assert [line.startswith(f"{name}: ") for line in verify(newest)] == [True], (name, what)
-            found = Checkpoints(tmp_path).newest_good()
-            assert found.path.name == "step-00000001", (name, what)
-            assert found.reason.startswith(f"checkpoint step-00000002 skipped: {name}: "), what
-            assert found.reason.endswith("; using step-00000001")
+            caplog.clear()
+            path_found, _ = Checkpoints(tmp_path).newest_good()
+            assert path_found.name == "step-00000001", (name, what)
+            (line,) = caplog.messages
+            assert line.startswith(f"checkpoint step-00000002 skipped: {name}: "), what
+            assert line.endswith("; using step-00000001")
             tried += 1
         path.write_bytes(data)
     assert tried >= 100
     assert restored(tmp_path) == 2
 
 
-def test_any_flipped_bit_in_a_pointer_is_found(tmp_path):
+def test_any_flipped_bit_in_a_pointer_is_found(tmp_path, caplog):
     store = Checkpoints(tmp_path)
     save(store, 1)
     store.mark_best(1)
@@ -133,13 +134,13 @@ def test_any_flipped_bit_in_a_pointer_is_found(tmp_path):
             (tmp_path / name).write_bytes(copy)
             with pytest.raises(CheckpointError, match=name):
                 store.last() if name == "last.json" else store.best()
-            found = store.newest_good()
-            assert found.path.name == "step-00000001", what
-            assert (found.reason is None) == (name == "best.json")
+            caplog.clear()
+            assert store.newest_good()[0].name == "step-00000001", what
+            assert (caplog.messages == []) == (name == "best.json")
         (tmp_path / name).write_bytes(data)
 
 
-def test_another_checkpoint_of_the_same_step_is_not_the_one_pointed_to(tmp_path):
+def test_another_checkpoint_of_the_same_step_is_not_the_one_pointed_to(tmp_path, caplog):
     store = Checkpoints(tmp_path / "a")
     save(store, 1)
     last = save(store, 2)
@@ -151,8 +152,8 @@ def test_another_checkpoint_of_the_same_step_is_not_the_one_pointed_to(tmp_path)
     (last / "text" / "tokenizer.json").unlink()
     for path in foreign.iterdir():
         (last / path.name).write_bytes(path.read_bytes())
-    assert "manifest.json: it is not the one that last.json points" in store.newest_good().reason
-    assert store.newest_good().path.name == "step-00000001"
+    assert store.newest_good()[0].name == "step-00000001"
+    assert "manifest.json: it is not the one that last.json points" in caplog.messages[-1]
 
 
 def forge(path, **changes):
@@ -228,7 +229,7 @@ def test_foreign_files_are_reported_and_a_note_beside_ours_costs_nothing(tmp_pat
     path = save(store, 1)
     (path / "notes.txt").write_text("a good one")
     assert verify(path) == ["notes.txt: not listed in manifest.json"]
-    assert store.newest_good().reason is None
+    assert store.newest_good()[0] == path
     assert caplog.messages == ["step-00000001 holds files that are not of it: notes.txt"]
     (path / "text" / "added_tokens.json").write_text("{}")
     with pytest.raises(CheckpointError, match=r"text/added_tokens\.json: not listed"):

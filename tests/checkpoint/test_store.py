@@ -6,8 +6,8 @@ import pytest
 import torch
 from torch import nn
 
+from tests.checkpoint.saving import verify
 from textmill.checkpoint import Checkpoints
-from textmill.checkpoint.manifest import verify
 from textmill.errors import CheckpointError, StorageError
 from textmill.runtime.disk import operations
 
@@ -146,13 +146,14 @@ def test_no_good_one_is_an_error_and_never_a_fresh_start(store):
     )
 
 
-def test_a_lost_folder_and_a_damaged_pointer_are_said(store, tmp_path):
+def test_a_lost_folder_and_a_damaged_pointer_are_said(store, tmp_path, caplog):
     store.save(1, make_parts())
     store.save(2, make_parts()).rename(tmp_path / "elsewhere")
-    assert "step-00000002 skipped: last.json points to it, but it is" in store.newest_good().reason
-    assert store.newest_good().path.name == "step-00000001"
+    assert store.newest_good()[0].name == "step-00000001"
+    assert "step-00000002 skipped: last.json points to it, but it is gone" in caplog.messages[-1]
     (store.folder / "last.json").write_text("{}")
-    assert store.newest_good().reason.startswith("last.json: its own digest does not fit its ")
+    assert store.newest_good()[0].name == "step-00000001"
+    assert caplog.messages[-1].startswith("last.json: its own digest does not fit its ")
     store.mark_best(1)
     (store.folder / "step-00000001").rename(tmp_path / "gone")
     with pytest.raises(CheckpointError, match=r"best\.json points to step-00000001, which is gone"):

@@ -6,7 +6,6 @@ from textmill.config.public_names import on_first_use
 
 if TYPE_CHECKING:
     from textmill.checkpoint.parts import Stateful as Stateful
-    from textmill.checkpoint.saved import FoundCheckpoint as FoundCheckpoint
     from textmill.checkpoint.state import join_state as join_state
     from textmill.checkpoint.state import split_state as split_state
     from textmill.checkpoint.store import Checkpoints as Checkpoints

@@ -109,16 +109,6 @@ def digest_of(checkpoint: Path) -> str:
     return hashlib.sha256(data).hexdigest()
 
 
-def verify(folder: Path) -> list[str]:
-    """Everything that is wrong with a checkpoint folder, one line each; nothing when it is good."""
-    try:
-        manifest = Manifest.read(folder)
-    except CheckpointError as error:
-        return [str(error)]
-    extra = [f"{name}: not listed in {MANIFEST}" for name in manifest.unlisted(folder)]
-    return [*manifest.unusable(folder), *extra]
-
-
 @dataclass(frozen=True, kw_only=True)
 class Pointer:
     """The content of ``last.json`` or ``best.json``: which checkpoint is meant."""

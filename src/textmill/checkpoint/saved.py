@@ -2,7 +2,6 @@
 
 import logging
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Literal, Self, TypeVar
@@ -16,7 +15,7 @@ from textmill.checkpoint.layout import (
     is_folder_name,
     step_of,
 )
-from textmill.checkpoint.manifest import Manifest, Pointer, verify
+from textmill.checkpoint.manifest import Manifest, Pointer
 from textmill.checkpoint.parts import plain_parts
 from textmill.checkpoint.run_seal import CONFIG, RunSeal
 from textmill.errors import CheckpointError
@@ -37,18 +36,6 @@ Which = Literal["best", "last"]
 FILES: Mapping[Which, str] = {"best": BEST, "last": LAST}
 
 _logger = logging.getLogger("textmill.checkpoint")
-
-
-@dataclass(frozen=True)
-class FoundCheckpoint:
-    """The newest good checkpoint."""
-
-    path: Path
-    """Its folder."""
-    manifest: Manifest
-    """Its list of files."""
-    reason: str | None
-    """One line on what newer was skipped and why; None when nothing was."""
 
 
 class SavedCheckpoints:
@@ -76,38 +63,22 @@ class SavedCheckpoints:
         """The seal of their run; None for a folder outside a run."""
         return RunSeal.read(self.folder.parent)
 
-    def newest_good(self) -> FoundCheckpoint | None:
-        """Finds the newest checkpoint of which every byte is as saved."""
-        skipped: list[str] = []
-        pointer = self._last_or_note(skipped)
-        candidates, unreadable = self._candidates()
-        if pointer is not None:  # whatever is in the folder it names, that is the newest
-            candidates.sort(key=lambda pair: pair[0].name != pointer.folder)
-            candidates.sort(key=lambda pair: pair[1].serial <= pointer.serial)
-        chosen = None
-        for path, manifest in candidates:
-            problems = self._problems(path, manifest, pointer)
-            if not problems:
-                chosen = path, manifest
-                break
-            self._bad.add(path.name)
-            skipped.append(f"checkpoint {path.name} skipped: {'; '.join(problems[:3])}")
-        for path, problem in unreadable:
-            self._bad.add(path.name)
-            is_last = pointer is not None and pointer.folder == path.name
-            if chosen is None or is_last or path.name > chosen[0].name:
-                skipped.append(f"checkpoint {path.name} skipped: {problem}")
-        if chosen is None:
-            if not skipped:
-                return None
-            raise CheckpointError(
-                f"No checkpoint in {self.folder} can be used.\n"
-                + "\n".join(f"  {line}" for line in skipped)
-                + "\nRestore the folder from a copy, or start a new run."
-            )
-        self._good.add(chosen[0].name)
-        reason = "; ".join([*skipped, f"using {chosen[0].name}"]) if skipped else None
-        return FoundCheckpoint(*chosen, reason)
+    def newest_good(self, first: int | None = None) -> tuple[Path, Manifest] | None:
+        """The newest checkpoint of which every byte is as saved; of a step, if ``first`` is good.
+
+        One line of the log says why another is used. None if there is no checkpoint.
+        """
+
+        def good(path: Path) -> tuple[Path, Manifest]:
+            manifest = self.manifest(path)
+            if problems := manifest.unusable(path):
+                raise CheckpointError("; ".join(problems[:3]))
+            if extra := manifest.unlisted(path):
+                text = "%s holds files that are not of it: %s"
+                _logger.warning(text, path.name, ", ".join(extra))
+            return path, manifest
+
+        return self.use("last" if first is None else first, good)
 
     def newest(self) -> Manifest | None:
         """The manifest of the newest checkpoint that has a good one; its files are not verified."""
@@ -115,12 +86,12 @@ class SavedCheckpoints:
 
     def verify(self, path: Path) -> list[str]:
         """Everything that is wrong with a checkpoint folder, one line each; nothing if good."""
-        problems = verify(path)
         try:
-            self.manifest(path)
+            manifest = self.manifest(path)
         except CheckpointError as error:
-            problems += [] if str(error) in problems else [str(error)]
-        return problems
+            return [str(error)]
+        extra = [f"{name}: not listed in {MANIFEST}" for name in manifest.unlisted(path)]
+        return [*manifest.unusable(path), *extra]
 
     def last(self) -> Path | None:
         """The checkpoint saved last, not verified; None when there is none."""
@@ -147,19 +118,19 @@ class SavedCheckpoints:
 
     def use(
         self,
-        name: Which,
+        first: Which | int,
         use: Callable[[Path], T],
         *,
         refused: tuple[type[Exception], ...] = (CheckpointError,),
     ) -> T | None:
-        """Uses the best or the last checkpoint; if it is damaged, the newest good one.
+        """Uses the best or the last checkpoint, or that of a step; else the newest good one.
 
         If only ``best.json`` is damaged or missing, the evaluations in the newest checkpoint say
         which one is the best. A checkpoint of another run or step is damaged, too. One line of the
         log says why another is used, or how it was found.
 
         Args:
-            name: ``best`` (the last one if none was marked), or ``last``.
+            first: ``best`` (the last one if none was marked), ``last``, or a step.
             use: Called with a checkpoint's folder; verifies what it reads.
             refused: Errors of ``use`` that pass a checkpoint over.
 
@@ -167,44 +138,57 @@ class SavedCheckpoints:
             The result of ``use``; None if there is no checkpoint.
         """
         skipped: list[str] = []
-        for path, pointer in self._by_preference(name, skipped):
+        for path, pointer in self._by_preference(first, skipped):
             try:
                 self.manifest(path)
                 if pointer is not None and not pointer.fits(path):
-                    raise CheckpointError(f"{MANIFEST}: {pointer.name} means another one")
+                    problem = f"it is not the one that {pointer.name} points to"
+                    raise CheckpointError(f"{MANIFEST}: {problem}")
                 used = use(path)
             except refused as error:
+                self._bad.add(path.name)
                 skipped.append(f"checkpoint {path.name} skipped: {error}")
                 continue
+            self._good.add(path.name)
             if skipped:
                 _logger.warning("%s; using %s", "; ".join(skipped), path.name)
             return used
         if not skipped:
             return None
         lines = "\n".join(f"  {line}" for line in skipped)
-        raise CheckpointError(f"No checkpoint in {self.folder} can be used.\n{lines}")
+        raise CheckpointError(
+            f"No checkpoint in {self.folder} can be used.\n{lines}\n"
+            "Restore the folder from a copy, or start a new run."
+        )
 
     def _by_preference(
-        self, name: Which, notes: list[str]
+        self, first: Which | int, notes: list[str]
     ) -> Iterator[tuple[Path, Pointer | None]]:
-        """The best (if asked for), the last, then all from the newest on; each once."""
-        seen = set[str]()
-        order: tuple[Which, ...] = ("best", "last") if name == "best" else ("last",)
-        for which in order:
-            path, pointer, problem = None, None, f"{FILES[which]}: missing"
+        """The checkpoint that is asked for, then all from the newest on; each once."""
+        path, pointer, problem = None, None, f"{BEST}: missing"
+        if isinstance(first, int):
+            path = self.folder / folder_name(first)
+        elif first == "best":
             try:
-                path, pointer = self._pointed(which)
+                path, pointer = self._pointed("best")
             except CheckpointError as error:
                 problem = str(error)
-            if path is None and which == "best":
-                path = self._selected(notes, problem)
-            elif path is None and self.paths():
-                notes.append(problem)
-            if path is not None and path.name not in seen:
-                seen.add(path.name)
-                yield path, pointer
-        others = [path for path in self.paths()[::-1] if path.name not in seen]
-        yield from ((path, None) for path in others)
+            path = path or self._selected(notes, problem)
+        if path is not None:
+            yield path, pointer
+        last, newest = self._last_or_note(notes), 0.0
+        order: dict[Path, float] = {}  # by the number of the save
+        for each in self.paths():
+            try:
+                order[each] = self.manifest(each).serial
+                newest = max(newest, order[each])
+            except CheckpointError:  # it is taken to be newer than those of earlier steps
+                order[each] = newest + 0.5
+            if last is not None and each.name == last.folder:
+                order[each] = max(order[each], last.serial)  # whatever is in the folder now
+        for each in sorted(order, key=order.__getitem__, reverse=True):
+            if each != path:
+                yield each, last if last is not None and each.name == last.folder else None
 
     def _selected(self, notes: list[str], problem: str) -> Path | None:
         """The best checkpoint by the evaluations in the newest one with a good state.
@@ -244,14 +228,6 @@ class SavedCheckpoints:
         if self.seal and (other := self.seal.other_run(manifest.run)):
             raise CheckpointError(f"{MANIFEST}: {other}")
         return manifest
-
-    def _problems(self, path: Path, manifest: Manifest, pointer: Pointer | None) -> list[str]:
-        if pointer and pointer.folder == path.name and not pointer.fits(path):
-            return [f"{MANIFEST}: it is not the one that {LAST} points to"]
-        problems = manifest.unusable(path)
-        if not problems and (extra := manifest.unlisted(path)):
-            _logger.warning("%s holds files that are not of it: %s", path.name, ", ".join(extra))
-        return problems
 
     def _last_or_note(self, notes: list[str]) -> Pointer | None:
         try:

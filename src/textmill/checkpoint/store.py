@@ -8,12 +8,13 @@ leaves the checkpoint before it, or the new one, never neither.
 import logging
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 from textmill.checkpoint.layout import BEST, LAST, folder_name
 from textmill.checkpoint.manifest import Pointer
 from textmill.checkpoint.parts import Stateful, load_part, load_parts
 from textmill.checkpoint.run_seal import CONFIG
-from textmill.checkpoint.saved import FoundCheckpoint, SavedCheckpoints
+from textmill.checkpoint.saved import SavedCheckpoints
 from textmill.checkpoint.tensors import tensors_size
 from textmill.checkpoint.writing import check_room, split_parts, write_checkpoint
 from textmill.errors import CheckpointError, StorageError, UserError
@@ -54,7 +55,7 @@ class Checkpoints(SavedCheckpoints):
     def save(
         self,
         step: int,
-        parts: Mapping[str, Stateful],
+        parts: Mapping[str, Stateful | Mapping[str, Any]],
         *,
         write_text: Callable[[Path], None] | None = None,
     ) -> Path:
@@ -62,7 +63,7 @@ class Checkpoints(SavedCheckpoints):
 
         Args:
             step: Optimizer steps taken; names the folder.
-            parts: What must survive, by name.
+            parts: What must survive, by name; or its state.
             write_text: Writes the text processor into the empty folder it is given.
 
         Returns:
@@ -125,28 +126,15 @@ class Checkpoints(SavedCheckpoints):
         _ = self.seal  # of a run that begins: save compares with it
         if self.writes and self.folder.is_dir():
             clean_leftovers(self.folder)
-        found = (None if step is None else self._good_of(step)) or self.newest_good()
+        found = self.newest_good(step)
         if found is None:
             return None
-        if found.reason:
-            _logger.warning("%s", found.reason)
-        load_parts(found.path, found.manifest, parts)
+        path, manifest = found
+        load_parts(path, manifest, parts)
         pointer = self._last_or_note([])
-        if pointer is None or pointer.serial < found.manifest.serial:
-            self._point(LAST, found.path)
-        return found.manifest.step
-
-    def _good_of(self, step: int) -> FoundCheckpoint | None:
-        """The checkpoint of a step; none, and a warning, where it is damaged or gone."""
-        path = self.folder / folder_name(step)
-        try:
-            manifest = self.manifest(path)
-            if problems := manifest.unusable(path):
-                raise CheckpointError("; ".join(problems[:3]))
-        except CheckpointError as error:
-            _logger.warning("checkpoint %s skipped: %s", path.name, error)
-            return None
-        return FoundCheckpoint(path, manifest, None)
+        if pointer is None or pointer.serial < manifest.serial:
+            self._point(LAST, path)
+        return manifest.step
 
     def mark_best(self, step: int) -> None:
         """Points ``best.json`` to the checkpoint of a step, which then outlives rotation."""

@@ -5,6 +5,7 @@ import platform
 import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -31,9 +32,9 @@ _SLACK = 64 << 10
 
 
 def split_parts(
-    step: int, parts: Mapping[str, Stateful]
+    step: int, parts: Mapping[str, Stateful | Mapping[str, Any]]
 ) -> tuple[dict[str, dict[str, Tensor]], bytes]:
-    """The tensors of every part by its name, and the content of ``state.json``."""
+    """The tensors of every part, or of its state, by its name; the content of ``state.json``."""
     tensors, plain = {}, {}
     for name, part in parts.items():
         if not PART_NAME.fullmatch(name):
@@ -41,7 +42,8 @@ def split_parts(
                 f"A part cannot be called {name!r}: use small letters, digits, '_', '-' and '.'."
             )
         try:
-            tensors[name], plain[name] = split_state(part.state_dict())
+            state = part if isinstance(part, Mapping) else part.state_dict()
+            tensors[name], plain[name] = split_state(state)
             for key, tensor in tensors[name].items():
                 tensors_size({key: tensor})
         except CheckpointError as error:

@@ -19,7 +19,6 @@ from textmill.checkpoint.store import Checkpoints
 from textmill.config.planning.overrides import Overrides
 from textmill.config.recipe import Recipe
 from textmill.data.seq2seq_batch import Seq2SeqBatch
-from textmill.data.text_pairs import refuse_other_header
 from textmill.errors import PlanError, SeveralError, TextmillError, UserError, raised_at
 from textmill.inference.load import Predictor
 from textmill.metrics.tables import format_value, is_of_label
@@ -31,12 +30,7 @@ from textmill.preflight.data_preview import (
 )
 from textmill.preflight.disk_need import room_for
 from textmill.preflight.export_checks import refuse_exports
-from textmill.preflight.load_data import (
-    DATA,
-    load_data,
-    offered_holdout,
-    use_by_plan,
-)
+from textmill.preflight.load_data import DATA, offered_holdout, read_one
 from textmill.preflight.loadable import refuse_unloadable
 from textmill.preflight.max_tokens import auto_data, settle_max_tokens
 from textmill.preflight.odd_labels import odd_labels
@@ -210,12 +204,10 @@ class _Walk:
 
     def data(self, name: str) -> str:
         try:
-            data = self.session.get(name)
+            count = read_one(self.session, name)
         except UserError as error:
             error.args = (f"{error}{offered_holdout(name, error, self.session)}",)
             raise
-        count = load_data(name, data, use_by_plan(self.session), self.session.nodes.get(name))
-        refuse_other_header(name, data, self.session.get(DATA[0]))
         return "" if count is None else f"{count.good:,} rows, {count.bad:,} bad"
 
     def build(self) -> str:

@@ -3,7 +3,7 @@
 import logging
 import tempfile
 from collections import OrderedDict, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -126,18 +126,10 @@ def _size(tensors: Iterable[Tensor]) -> int:
 
 def _checkpoint_bytes(trainer: Trainer) -> int:
     """Bytes of a checkpoint after a step; now the optimizer has no state yet."""
-    tensors, document = split_parts(0, {**trainer.parts, "optimizer": _Empty()})
+    tensors, document = split_parts(0, {**trainer.parts, "optimizer": {}})
     with tempfile.TemporaryDirectory(prefix="textmill-need-") as folder:
         trainer.task.text.save(Path(folder))
         text = size_of(Path(folder))
     weights = sum(map(tensors_size, tensors.values()))
     state = optimizer_bytes(trainer.optimizer)
     return weights + len(document) + text + CHECKPOINT_REST + state
-
-
-class _Empty:
-    def state_dict(self) -> dict[str, Any]:
-        return {}
-
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        return

@@ -1,6 +1,7 @@
 """Reading the data of a recipe before anything else costs time: every row of every file."""
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -112,71 +113,52 @@ def fingerprint_of(data: object) -> str | None:
     return data.fingerprint() if isinstance(data, Fingerprinted) else None
 
 
-def read_all(
-    session: Session, order: Mapping[str, Any] | tuple[str, ...], folder: Path | None
-) -> None:
+def read_one(session: Session, name: str) -> RowCount | None:
+    """Builds and reads one of the data of a plan; returns good and bad rows, or None."""
+    data = session.get(name)
+    count = load_data(name, data, use_by_plan(session), session.nodes.get(name))
+    first = None
+    with suppress(UserError):  # what is wrong with train_data is reported as its own
+        first = session.get(DATA[0]) if session.has(DATA[0]) else None
+    refuse_other_header(name, data, first)
+    return count
+
+
+def read_all(session: Session, order: Collection[str], folder: Path | None) -> None:
     """Builds and reads all data of a plan; ``bad_rows.jsonl`` lists the bad rows of all of it.
 
-    Without a folder nothing is written.
+    Without a folder nothing is written. What is wrong with several data is raised at once: a person
+    who has a file with a header, and no second one, hears of both.
     """
-    errors: dict[str, list[str]] = {}  # the same of several data, where they are of one file
+    errors: dict[str, tuple[UserError, list[str]]] = {}  # by its text: several may be of one file
     bad: list[BadRow] = []
-    for name, data in _built(session, [name for name in DATA if name in order]).items():
+    for name in (name for name in DATA if name in order):
         try:
-            load_data(name, data, use_by_plan(session), session.nodes.get(name))
+            read_one(session, name)
+            data = session.get(name)
             bad += data.bad_rows if isinstance(data, TextPairs) else ()
-            refuse_other_header(name, data, session.get(DATA[0]) if DATA[0] in order else None)
-        except DataError as error:
-            errors.setdefault(str(error), []).append(name)
+        except UserError as error:
+            errors.setdefault(str(error), (error, []))[1].append(name)
             bad += error.bad_rows if isinstance(error, BadRowsError) else ()
     path = None if folder is None else folder / "bad_rows.jsonl"
     if path is not None and bad:
         write_bad_rows(path, bad)
     elif path is not None:
         path.unlink(missing_ok=True)  # of a start before the data was corrected
-    if errors:
-        which = "All" if len(bad) < KEPT else "The first"
-        where = f"\n{which} bad rows are in {path}." if bad and path else ""
-        named = (
-            f"{', '.join(names)}: {text}" if len(names) > 1 else text
-            for text, names in errors.items()
-        )
-        raise DataError("\n".join(named) + where)
-
-
-def _built(session: Session, names: Sequence[str]) -> dict[str, Any]:
-    """All data by its name; data that cannot be made is reported with the errors of reading.
-
-    A person who has a file with a header, and no second one, hears of both at once.
-    """
-    made, errors = {}, dict[str, UserError]()
-    for name in names:
-        try:
-            made[name] = session.get(name)
-        except UserError as error:
-            errors[name] = error
     if not errors:
-        return made
-    use = use_by_plan(session)
-    for name, data in made.items():
-        try:
-            load_data(name, data, use, session.nodes.get(name))
-        except DataError as error:
-            errors[name] = error
-    told = dict[str, UserError]()
-    for name in (name for name in names if name in errors):
-        one, text = errors[name], str(errors[name])
-        if text in told:
-            continue  # valid_data, which follows train_data
-        told[text] = one
-        notes = getattr(one, "__notes__", [])
-        own = f"in the ingredient '{name}'"
-        if name in made or any(note.startswith(own) for note in notes):
-            text = f"{name}: {text}"  # else it is of what the data is made from
-            notes[:] = [note for note in notes if note != own]
-        one.args = (f"{text}{offered_holdout(name, one, session)}",)
-    first, *more = told.values()
-    raise DataError("\n".join(map(str, (first, *more)))) if more else first
+        return
+    for text, (each, names) in errors.items():
+        notes, own = getattr(each, "__notes__", []), f"in the ingredient '{names[0]}'"
+        is_own = len(names) > 1 or any(note.startswith(own) for note in notes)
+        notes[:] = [note for note in notes if note != own]
+        head = f"{', '.join(names)}: " if is_own else ""
+        each.args = (f"{head}{text}{offered_holdout(names[0], each, session)}",)
+    first, *more = (each for each, _ in errors.values())
+    if not (more or isinstance(first, DataError)):
+        raise first
+    which = "All" if len(bad) < KEPT else "The first"
+    where = f"\n{which} bad rows are in {path}." if bad and path else ""
+    raise DataError("\n".join(map(str, (first, *more))) + where)
 
 
 def offered_holdout(name: str, error: Exception, session: Session) -> str:

@@ -11,7 +11,7 @@ from textmill.data.store import tokens
 from textmill.data.store.tokens import TokenStore, characters_of, kept_fingerprint
 from textmill.data.text_pairs import TextPairs
 from textmill.errors import UserError
-from textmill.preflight.load_data import DATA, fingerprint_of, load_data, use_by_plan
+from textmill.preflight.load_data import DATA, fingerprint_of, read_one
 from textmill.recipes.planning import plan_recipe, seed_of
 from textmill.runtime.seeds import fold, seed_everything
 from textmill.tasks.batches.row_batches import is_row, peek_first, rows_of
@@ -52,10 +52,11 @@ def prepare(
     with tempfile.TemporaryDirectory(prefix="textmill-prepare-") as folder:
         session = planned.start(Path(folder), "prepare", device)
         seed_everything(fold(seed_of(planned.plan), "data"))  # as training does: the same rows
-        names = [name for name in DATA if name in planned.plan.order]
-        all_data = {name: session.get(name) for name in names}
-        for name, data in all_data.items():
-            if (count := load_data(name, data, use_by_plan(session))) is None:
+        all_data = dict[str, Any]()
+        for name in (name for name in DATA if name in planned.plan.order):
+            count, data = read_one(session, name), session.get(name)
+            all_data[name] = data
+            if count is None:
                 continue
             say(f"{name}: {count}")
             for row in (data.bad_rows if isinstance(data, TextPairs) else ())[:20]:

@@ -24,6 +24,7 @@ from textmill.tasks import Translation
 from textmill.tasks.classification import DocumentClassification
 from textmill.tasks.generation import SemanticParsing
 from textmill.tasks.language_model import LanguageModeling
+from textmill.tasks.task import Task
 from textmill.text.features.labels import FittedLabels
 from textmill.text.tokenizers.character_tokenizers import CharacterTokenizer
 from textmill.text.tokenizers.pretrained import PretrainedTokenizer
@@ -101,29 +102,47 @@ def refusal(task):
     return str(caught.value)
 
 
+def language(model, tokenizer):
+    module = model.Config().build(tokenizer=tokenizer)
+    return LanguageModeling.Config(block=8).build(module=module, tokenizer=tokenizer)
+
+
 def test_models_built_from_settings_are_refused_with_the_formats_that_do(translator):
     characters = CharacterTokenizer.Config(characters="abc").build()
     rows = [{"label": "a", "text": "b"}, {"label": "b", "text": "c"}]
     labels = FittedLabels.Config().build(train_data=rows)
     classifier = Classifier.Config().build(tokenizer=characters, labels=labels)
-    tasks = [
-        translator().task,
-        *(
-            LanguageModeling.Config(block=8).build(
-                module=model.Config().build(tokenizer=characters), tokenizer=characters
-            )
-            for model in (CausalTransformer, LstmLanguageModel)
+    config = DocumentClassification.Config()
+    for task, ways in (
+        (translator().task, "Export it by --format ctranslate2, or use the run"),
+        (language(CausalTransformer, characters), "Export it by --format ctranslate2, or use"),
+        (language(LstmLanguageModel, characters), "Use the run itself: textmill predict RUN."),
+        (
+            config.build(module=classifier, tokenizer=characters, labels=labels),
+            "Export it by --format onnx, or use the run itself",
         ),
-        DocumentClassification.Config().build(
-            module=classifier, tokenizer=characters, labels=labels
-        ),
-    ]
-    for task in tasks:
+    ):
         message = refusal(task)
         assert message.startswith(f"A {type(task).__name__} cannot be exported to huggingface:")
         assert "not read from a folder of transformers" in message
-        assert "--format onnx" in message
-        assert "--format ctranslate2" in message
+        assert f"\n{ways}" in message
+
+
+class OwnTask(Task):
+    """A task of a person's own around a pretrained module."""
+
+    def __init__(self, module):
+        self.module = module
+
+
+OwnTask.__abstractmethods__ = frozenset()
+
+
+def test_a_task_of_ones_own_is_not_said_to_have_a_model_built_from_settings(gpt2):
+    predictor = read_from(gpt2, PretrainedLanguageModel, LanguageModeling.Config(block=8))
+    message = refusal(OwnTask(predictor.task.module))
+    own = "a OwnTask of a PretrainedLanguageModel is not written as a model of transformers"
+    assert message.split("\n")[1:] == [f"  {own}", "Use the run itself: textmill predict RUN."]
 
 
 @pytest.mark.parametrize(

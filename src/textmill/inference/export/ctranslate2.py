@@ -68,7 +68,7 @@ class CTranslate2Writer(ExportWriter):
             off = {**OFF, "beam_size": 1}
             del off["unknown_penalty"]
         else:
-            return ["it generates no text; such tasks are exported by --format onnx"]
+            return ["it generates no text"]
         decoding = task.config.decoding
         problems = [
             f"task.decoding.{name} is {getattr(decoding, name)}"

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from textmill.errors import UserError, worded
-from textmill.exported.formats import ExportSettings, format_of
+from textmill.exported.formats import FORMATS, ExportSettings, format_of
 from textmill.exported.manifest import GRAPH, seal_folder
 from textmill.inference.export.compare import Comparison
 from textmill.inference.export.quality import is_answerable, measure_quality, spread
@@ -77,28 +77,25 @@ def writer_of(name: str) -> ExportWriter:
 
 
 def refuse_unsupported(task: Task, name: str) -> None:
-    """Refuses a task whose answers an export of this format could not give; all reasons at once.
-
-    Args:
-        task: The task with its module; the weights are not looked at.
-        name: The format.
-
-    """
+    """Refuses a task whose answers an export of this format could not give; all reasons at once."""
     problems = writer_of(name).unsupported(task)
     if not problems:
         return
-    way = "Or"
+    ways = []
     if problems == ["task.decoding.sample is True"]:
-        way = (
-            "Train it with task.decoding.sample=false, export it with the likeliest tokens in "
-            f"place of drawn ones (textmill export RUN --format {name} --greedy), or"
-        )
+        ways = [
+            "train it with task.decoding.sample=false",
+            "export it with the likeliest tokens in place of drawn ones (textmill export RUN "
+            f"--format {name} --greedy)",
+        ]
     elif any(each.startswith(("task.", "model.")) for each in problems):
-        way = "Train it without these, or"
+        ways = ["train it without these"]
+    others = [each for each in FORMATS if each != name and not writer_of(each).unsupported(task)]
+    ways += [f"export it by --format {each}" for each in others]
     lines = "".join(f"\n  {each}" for each in problems) + "\n"
+    way = ", or ".join([*ways, "use the run itself: textmill predict RUN."])
     raise UserError(
-        f"A {type(task).__name__} cannot be exported to {name}:{lines}{way} use the run itself: "
-        "textmill predict RUN."
+        f"A {type(task).__name__} cannot be exported to {name}:{lines}{way[0].upper()}{way[1:]}"
     )
 
 

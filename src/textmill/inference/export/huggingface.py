@@ -21,9 +21,9 @@ from textmill.inference.export import huggingface_encoder
 from textmill.inference.export.compare import LOG_PROBABILITIES, Comparison, compare, shown
 from textmill.inference.export.folder import ExportWriter, own_answers
 from textmill.inference.export.huggingface_folder import (
-    NOT_READ,
     Generator,
     loaded,
+    not_read,
     was_read,
     write_model,
     write_tokenizer,
@@ -65,9 +65,9 @@ class HuggingFaceWriter(ExportWriter):
     def unsupported(self, task: Task) -> list[str]:
         if isinstance(task, ColumnsTask) and huggingface_encoder.encoder_of(task.module):
             return [*huggingface_encoder.refusals(task)]
-        if isinstance(task, GenerativeTask):
+        if isinstance(task, GenerativeTask) and was_read(task.module):
             return [*own_answers(task), *_refusals(task)]
-        return [NOT_READ]
+        return [not_read(task.module, task)]
 
     @override
     def write(self, task: Task, folder: Path, rows: Sequence[Row]) -> dict[str, Any]:
@@ -94,9 +94,6 @@ WRITER = HuggingFaceWriter()
 
 def _refusals(task: GenerativeTask) -> Iterator[str]:
     """What the model, its search and its tokenizer do in another way there, a line each."""
-    if not was_read(task.module):
-        yield NOT_READ
-        return
     decoding, tokenizer = task.config.decoding, task.text.tokenizer
     if isinstance(task, Seq2Seq):
         if decoding.unknown_penalty not in (0, math.inf):

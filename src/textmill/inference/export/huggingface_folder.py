@@ -15,18 +15,13 @@ from textmill.models.causal_transformer import CausalTransformer
 from textmill.models.decoders.pretrained import PretrainedLanguageModel
 from textmill.models.decoders.pretrained_seq2seq import PretrainedSeq2Seq
 from textmill.models.decoders.pretrained_transformer import named_tensors
+from textmill.models.encoders.pretrained import PretrainedEncoder
 from textmill.models.pretrained import pretrained_config, silent_transformers
 from textmill.models.transformer import Transformer
 from textmill.runtime.files import write_file
 from textmill.text.tokenizers.pretrained import PretrainedTokenizer
 
 FORMAT: Final = "The export format 'huggingface'"
-NOT_READ: Final = (
-    "the model was built from settings, not read from a folder of transformers (model.path, "
-    "model.encoder.path); models that label, tag, score or embed are written by --format onnx, "
-    "Transformers that write text by --format ctranslate2"
-)
-"""Why a model of textmill's own is refused."""
 Generator = Transformer | CausalTransformer | PretrainedLanguageModel | PretrainedSeq2Seq
 """Models that generate text, of which there are pretrained ones."""
 
@@ -34,6 +29,17 @@ Generator = Transformer | CausalTransformer | PretrainedLanguageModel | Pretrain
 def was_read(module: nn.Module) -> bool:
     """Whether a model that generates text began with weights of a model of transformers."""
     return isinstance(module, Generator) and module.config.architecture is not None
+
+
+def not_read(module: nn.Module, task: object) -> str:
+    """Why there is no model of transformers for a task and its module."""
+    if any(isinstance(part, PretrainedEncoder) or was_read(part) for part in module.modules()):
+        name = type(module).__name__
+        return f"a {type(task).__name__} of a {name} is not written as a model of transformers"
+    return (
+        "the model was built from settings, not read from a folder of transformers (model.path, "
+        "model.encoder.path)"
+    )
 
 
 def write_model(module: Generator, folder: Path, **settings: Any) -> None:

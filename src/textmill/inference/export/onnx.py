@@ -53,10 +53,7 @@ class OnnxWriter(ExportWriter):
         if isinstance(task, MaskedLanguageModeling):
             return own_answers(task)
         if isinstance(task, Seq2Seq | LanguageModeling):
-            return [
-                "it generates text, which is exported by --format ctranslate2, of the Transformer "
-                "and of pretrained models"
-            ]
+            return ["it generates text"]
         return ["it is none of the library's tasks, and no subclass of ColumnsTask"]
 
     @override

@@ -30,19 +30,6 @@ from textmill.runtime.signals import StopSignals
 from textmill.training.progress import stopped
 
 
-class _State:
-    """A part of a checkpoint whose state is known already."""
-
-    def __init__(self, state: Mapping[str, Any]) -> None:
-        self._state = state
-
-    def state_dict(self) -> Mapping[str, Any]:
-        return self._state
-
-    def load_state_dict(self, state: Any, /) -> None:
-        """Does nothing: a checkpoint is returned to who reads it."""
-
-
 class FolderCheckpointIO(CheckpointIO):
     """Writes each checkpoint of a Trainer as a folder: tensors in safetensors, the rest in JSON.
 
@@ -95,15 +82,15 @@ class FolderCheckpointIO(CheckpointIO):
             if not is_folder_name(place.name) and Manifest.read(place).step > step:
                 remove_folder(place)
 
-    def _parts(self, checkpoint: Mapping[str, Any]) -> dict[str, _State]:
+    def _parts(self, checkpoint: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
         rest = {name: value for name, value in checkpoint.items() if name != "hparams_type"}
         for name in ("hyper_parameters", "datamodule_hyper_parameters"):
             if name in rest:
                 rest[name] = _described(rest[name])
-        parts = {"model": _State(rest.pop("state_dict"))}
+        parts: dict[str, Mapping[str, Any]] = {"model": rest.pop("state_dict")}
         if "optimizer_states" in rest:
-            parts["optimizer"] = _State({"states": rest.pop("optimizer_states")})
-        return {**parts, "trainer": _State(rest)}
+            parts["optimizer"] = {"states": rest.pop("optimizer_states")}
+        return {**parts, "trainer": rest}
 
 
 def _described(value: Any) -> Any:

@@ -165,12 +165,10 @@ def _fitted(
         refuse_no_checkpoint(Path(weights))
     begins()
     if newest is not None:
-        if newest.reason:
-            LOG.warning("%s", newest.reason)
-        io.forget_after(newest.manifest.step)
-        going_on.saved_step = newest.manifest.step
-        weights = str(newest.path)
-        LOG.info("Going on from step %s.", f"{newest.manifest.step:,}")
+        path, manifest = newest
+        io.forget_after(manifest.step)
+        going_on.saved_step, weights = manifest.step, str(path)
+        LOG.info("Going on from step %s.", f"{manifest.step:,}")
     if settings.get("train", True):
         trainer.fit(model, datamodule=data, ckpt_path=weights)
         weights = None
@@ -191,8 +189,8 @@ def _fitted(
     if _is_tested(settings, model, data):
         last = io.own_path(trainer.global_step)
         used = best or weights or (last if last.is_dir() else None)
-        path = None if used is None else str(used)
-        values = trainer.test(model, datamodule=data, ckpt_path=path, verbose=False)
+        tested = None if used is None else str(used)
+        values = trainer.test(model, datamodule=data, ckpt_path=tested, verbose=False)
         result["test"] = {
             split_and_name(n, "test")[1]: float(v) for each in values for n, v in each.items()
         }

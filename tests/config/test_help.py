@@ -63,11 +63,11 @@ def test_the_whole_help(kitchen):
     ],
 )  # fmt: skip
 def test_help_never_fails_for_what_is_missing(kitchen, script):
-    assert "!!!" in recipe_help(kitchen.table(script), kitchen.defaults)[0]
+    assert "!!!" in recipe_help(kitchen.table(script), kitchen.defaults, usage={})[0]
 
 
 def test_problems_stand_below_the_help(kitchen):
-    text, _ = recipe_help(kitchen.table(), kitchen.defaults, words=["vocab_size=x"])
+    text, _ = recipe_help(kitchen.table(), kitchen.defaults, usage={}, words=["vocab_size=x"])
     assert text.endswith(
         "\n!!! overrides: vocab_size=x: tokenizer.vocab_size: wanted int, found 'x'. !!!\n"
     )
@@ -102,8 +102,8 @@ def test_what_people_change_first_is_shown_and_the_rest_on_all(kitchen):
         "optimizer = AdamW.Config(rates={'a': 2.0})\n"  # what the recipe sets is shown, too
     )
     table = kitchen.table(text)
-    shown = recipe_help(table, kitchen.defaults)[0]
-    every = recipe_help(table, kitchen.defaults, everything=True)[0]
+    shown = recipe_help(table, kitchen.defaults, usage={})[0]
+    every = recipe_help(table, kitchen.defaults, usage={}, everything=True)[0]
     found = [line.split()[0] for line in shown.splitlines() if line.startswith("  optimizer.")]
     assert found == [
         "optimizer.lr", "optimizer.freeze", "optimizer.rates", "optimizer.weight_decay",

@@ -15,9 +15,9 @@ from textmill.runtime.lock import Lock
 def test_the_best_and_the_newest_stay(tmp_path):
     run = made_run(tmp_path / "runs" / "a" / "k")
     plan = plan_prune(tmp_path / "runs")
-    assert [item.path.name for item in plan.doomed] == ["step-00000010"]
+    assert [item.path.name for item in plan.deletions] == ["step-00000010"]
     size = sum(p.stat().st_size for p in (run / "checkpoints" / "step-00000010").rglob("*.*"))
-    assert plan.size == plan.doomed[0].size == size
+    assert plan.size == plan.deletions[0].size == size
     assert prune(plan) == size
     assert steps_of(run) == [20, 30]
     assert main(["runs", "verify", str(run)]) == 0
@@ -34,18 +34,18 @@ def test_with_keep_0_the_last_points_to_the_best(tmp_path):
 def test_an_unfinished_run_is_not_touched(tmp_path):
     run = made_run(tmp_path / "run", finished=False)
     plan = plan_prune(tmp_path, keep=0, whole_runs=True)
-    assert plan.doomed == ()
-    assert [(kept.run, kept.why) for kept in plan.kept] == [(run, "not finished")]
+    assert plan.deletions == ()
+    assert plan.kept == {run: "not finished"}
 
 
 def test_a_run_in_use_is_not_touched_and_its_lock_is_as_it_was(tmp_path):
     run = made_run(tmp_path / "run")
     with Lock(run):
         owner = (run / "lock").read_text()
-        (kept,) = plan_prune(tmp_path).kept
-        assert kept.why == f"in use by {owner.strip()}"
+        (why,) = plan_prune(tmp_path).kept.values()
+        assert why == f"in use by {owner.strip()}"
         assert (run / "lock").read_text() == owner
-    assert plan_prune(tmp_path).kept == ()
+    assert plan_prune(tmp_path).kept == {}
 
 
 def test_a_run_gone_on_with_after_the_plan_is_not_touched(tmp_path):
@@ -63,8 +63,8 @@ def test_only_old_runs(tmp_path):
     old = aged(made_run(tmp_path / "old"), 31, now.timestamp())
     young = aged(made_run(tmp_path / "young"), 29, now.timestamp())
     plan = plan_prune(tmp_path, older_than=age("30d"), now=now)
-    assert {item.run for item in plan.doomed} == {old}
-    assert [(kept.run, kept.why) for kept in plan.kept] == [(young, "younger")]
+    assert {item.run for item in plan.deletions} == {old}
+    assert plan.kept == {young: "younger"}
 
 
 def test_whole_runs(tmp_path):
@@ -78,17 +78,17 @@ def test_whole_runs(tmp_path):
 def test_where_the_best_cannot_be_told_nothing_goes(tmp_path):
     run = made_run(tmp_path / "run")
     (run / "checkpoints" / "best.json").write_text("{}")
-    (kept,) = plan_prune(tmp_path).kept
-    assert kept.why.startswith("its best checkpoint cannot be told: best.json")
+    (why,) = plan_prune(tmp_path).kept.values()
+    assert why.startswith("its best checkpoint cannot be told: best.json")
     (run / "checkpoints" / "best.json").unlink()
-    (kept,) = plan_prune(tmp_path).kept
-    assert kept.why == (
+    (why,) = plan_prune(tmp_path).kept.values()
+    assert why == (
         "its best checkpoint cannot be told: best.json is missing, and run.json names a best one"
     )
     RunFolder(run).write_info(result={"steps": 30})
     shutil.rmtree(run / "checkpoints" / "step-00000030")  # what last.json points to
-    (kept,) = plan_prune(tmp_path).kept
-    assert kept.why == (
+    (why,) = plan_prune(tmp_path).kept.values()
+    assert why == (
         "its best checkpoint cannot be told: neither best.json nor last.json points to one that "
         "is there"
     )
@@ -101,8 +101,8 @@ def test_damaged_records_and_links_are_left_alone(tmp_path):
     (damaged / "run.json").write_text("[")
     (root / "link").symlink_to(outside)
     plan = plan_prune(root, keep=0, whole_runs=True)
-    assert plan.doomed == ()
-    assert any(kept.why.startswith("unreadable: ") for kept in plan.kept)
+    assert plan.deletions == ()
+    assert any(why.startswith("unreadable: ") for why in plan.kept.values())
 
 
 def test_a_disk_that_fails_deletes_no_half(tmp_path, failing_disk):
@@ -163,10 +163,8 @@ def test_a_run_with_another_in_its_folder_stays_whole(tmp_path):
     outer = made_run(tmp_path / "outer")
     inner = made_run(outer / "inner")
     plan = plan_prune(tmp_path, whole_runs=True)
-    assert [item.path for item in plan.doomed] == [inner]
-    assert [(kept.run, kept.why) for kept in plan.kept] == [
-        (outer, "another run lies in its folder")
-    ]
+    assert [item.path for item in plan.deletions] == [inner]
+    assert plan.kept == {outer: "another run lies in its folder"}
 
 
 def left_over(folder, name, process=2**22 + 1):

@@ -102,11 +102,10 @@ def read_small(path: Path) -> bytes:
     return read_all(path, _MAX_SEALED, CheckpointError)
 
 
-def digest_of(checkpoint: Path) -> str:
-    """What tells a checkpoint from every other: the sha256 of its manifest."""
+def manifest_of(checkpoint: Path) -> tuple[Manifest, str]:
+    """The manifest, and its sha256, which tells a checkpoint from every other."""
     data = read_small(checkpoint / MANIFEST)
-    Manifest.from_bytes(data)
-    return hashlib.sha256(data).hexdigest()
+    return Manifest.from_bytes(data), hashlib.sha256(data).hexdigest()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -127,13 +126,12 @@ class Pointer:
     @classmethod
     def to(cls, path: Path, name: str) -> "Pointer":
         """The pointer of a name to a checkpoint folder."""
-        data = read_small(path / MANIFEST)
-        manifest = Manifest.from_bytes(data)
+        manifest, digest = manifest_of(path)
         return cls(
             step=manifest.step,
             folder=path.name,
             serial=manifest.serial,
-            manifest_sha256=hashlib.sha256(data).hexdigest(),
+            manifest_sha256=digest,
             name=name,
         )
 
@@ -159,10 +157,8 @@ class Pointer:
 
     def fits(self, path: Path) -> bool:
         """Whether a folder is the checkpoint that is meant, or one saved since under its name."""
-        data = read_small(path / MANIFEST)
-        manifest = Manifest.from_bytes(data)
-        since = manifest.serial > self.serial  # and not yet pointed to
-        return since or self.manifest_sha256 == hashlib.sha256(data).hexdigest()
+        manifest, digest = manifest_of(path)
+        return manifest.serial > self.serial or digest == self.manifest_sha256
 
     def to_bytes(self) -> bytes:
         """The content of the file."""

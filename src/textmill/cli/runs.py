@@ -147,13 +147,21 @@ class Listed:
     def read(cls, path: Path) -> "Listed":
         from textmill.metrics.tables import format_value
         from textmill.run_folder.folder import RunFolder
-        from textmill.run_folder.record import flat, saved_settings, state_of
+        from textmill.run_folder.record import (
+            flat,
+            mapping,
+            numbers,
+            saved_settings,
+            selected_by,
+            state_of,
+        )
 
         try:
             info = RunFolder(path).info
-            result = info.get("result") or {}
-            chosen = (result.get("best") or {}).items()
-            best = {name: float(value) for name, value in chosen if name != "step"}
+            result = mapping(info, "result")
+            best = numbers(mapping(result, "best"), ("step",))
+            metric, sign = selected_by(info)
+            loss = -sign * best.get(metric, math.nan)
             settings: Mapping[str, Any] = {}
             with suppress(TextmillError, OSError):
                 settings = flat(saved_settings(path))
@@ -163,7 +171,7 @@ class Listed:
                 state=state_of(info),
                 steps=_steps(path, result),
                 best=", ".join(f"{name} {format_value(name, v)}" for name, v in best.items()),
-                loss=_as_loss(best, info.get("selected_by")),
+                loss=math.inf if math.isnan(loss) else loss,
                 settings=settings,
             )
         except (TextmillError, ValueError, TypeError, AttributeError, OSError) as error:
@@ -171,7 +179,7 @@ class Listed:
 
     def cells(self, differing: Sequence[str]) -> list[str]:
         """The cells of its line, with the settings that differ among the runs of its recipe."""
-        from textmill.config.help import written
+        from textmill.config.values.raw_values import written
         from textmill.runtime.files import size_of
 
         set_here = {n: self.settings[n] for n in differing if self.settings.get(n) is not None}
@@ -220,14 +228,6 @@ def _differing(runs: Sequence[Listed]) -> dict[str, list[str]]:
             if not equal and (everywhere or name.endswith(".path")):
                 found.setdefault(recipe, []).append(name)
     return found
-
-
-def _as_loss(best: Mapping[str, float], selected: object) -> float:
-    """The selected value, negated if higher is better; infinite if that is not known."""
-    better = selected.get("better") if isinstance(selected, Mapping) else None
-    value = next(iter(best.values()), math.nan)
-    loss = {"higher": -value, "lower": value}.get(str(better), math.nan)
-    return math.inf if math.isnan(loss) else loss
 
 
 def _steps(path: Path, result: Mapping[str, Any]) -> str:
@@ -403,14 +403,16 @@ def _prune(args: argparse.Namespace) -> int:
 
     older = None if args.older_than is None else age(args.older_than)
     plan = plan_prune(Path(args.root), keep=args.keep, older_than=older, whole_runs=args.whole_runs)
-    for kept in plan.kept:
-        print(printable(f"stays    {kept.run}: {kept.why}"))
-    for item in plan.doomed:
+    for run, why in plan.kept.items():
+        print(printable(f"stays    {run}: {why}"))
+    for item in plan.deletions:
         print(printable(f"deletes  {item.path} ({_megabytes(item.size)})"))
-    if not plan.doomed:
+    if not plan.deletions:
         print("Nothing to delete.")
         return 0
-    total = f"{len(plan.doomed)} folder{'s' * (len(plan.doomed) > 1)}, {_megabytes(plan.size)}"
+    total = (
+        f"{len(plan.deletions)} folder{'s' * (len(plan.deletions) > 1)}, {_megabytes(plan.size)}"
+    )
     if args.dry_run:
         print(f"It would free {total}; nothing was deleted.")
         return 0

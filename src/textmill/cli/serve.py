@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from textmill.cli.arguments import add_run, load_predictor
+from textmill.config.docstrings import field_docs
 from textmill.errors import MissingExtraError, UserError
 from textmill.runtime.logging import log_to_stderr
 from textmill.serving.limits import Limits
@@ -46,13 +47,14 @@ def add(parser: argparse.ArgumentParser) -> None:
         help="a file with a token that each question must have; only you may read it",
     )
     limits = parser.add_argument_group("limits")
+    docs = field_docs(Limits)
     for limit in fields(Limits):
         limits.add_argument(
             f"--{limit.name.replace('_', '-')}",
             type=type(limit.default),
             default=limit.default,
             metavar="N" if isinstance(limit.default, int) else "SECONDS",
-            help=f"{limit.metadata['help']} ({limit.default:,})",
+            help=f"{docs[limit.name].replace('%', '%%')} (default: {limit.default:,})",
         )
 
 

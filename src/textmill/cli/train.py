@@ -164,8 +164,7 @@ def _launched(args: argparse.Namespace, elsewhere: Slurm | Ray | None) -> int:
 def result_lines(result: Mapping[str, Any]) -> list[str]:
     """The result of a run, a line each; of what is read from its folder, the numbers."""
     from textmill.metrics.tables import format_value, is_of_label
-    from textmill.run_folder.diff import mapping
-    from textmill.run_folder.record import numbers
+    from textmill.run_folder.record import mapping, numbers
 
     lines = [f"steps: {numbers(result, ()).get('steps', 0):,.0f}"]
     for name in ("best", "test"):

@@ -24,7 +24,7 @@ from textmill.config.planning.wiring import IngredientNode, produced
 from textmill.config.recipe import Recipe, experiments
 from textmill.config.registry import Registry, all_registries, find_name, suggest
 from textmill.config.values.annotations import members, type_name, unwrapped
-from textmill.config.values.raw_values import Entries
+from textmill.config.values.raw_values import Entries, written
 from textmill.config.values.typed_values import INVALID, plain
 from textmill.errors import Problem, UserError
 
@@ -33,13 +33,6 @@ TARGETS = (
     "train_data", "valid_data", "test_data", "reporters", "callbacks",
 )  # fmt: skip
 WANTED = ("tokenizer", "module", "train_data")
-
-USAGE: Mapping[str, str] = {
-    "help": "this text",
-    "check": "plan, read the data, run one batch through everything",
-    "test": "build one ingredient and show it: -f NAME",
-    "train": "train, or go on training",
-}
 
 PROVIDED: Mapping[str, str] = {
     "env": "where it computes: device, rank, world_size",
@@ -56,7 +49,7 @@ def recipe_help(
     layers: Sequence[Entries] = (),
     words: Sequence[str] = (),
     everything: bool = False,
-    usage: Mapping[str, str] = USAGE,
+    usage: Mapping[str, str],
     closed: Collection[str] = (),
 ) -> tuple[str, list[Problem]]:
     """The whole help as text; an incomplete recipe has one too, with what is missing in its place.
@@ -185,19 +178,6 @@ def _kind(annotation: Any) -> str:
         return type_name(annotation)
     words = [word or type_name(kind) for word, kind in zip(found, kinds, strict=True)]
     return " or ".join("null" if word == "None" else word for word in dict.fromkeys(words))
-
-
-def written(data: Any) -> str:
-    """Plain data as a user writes it in YAML or on the command line."""
-    if data is None:
-        return "null"
-    if isinstance(data, bool):
-        return str(data).lower()
-    if isinstance(data, list):
-        return "[" + ", ".join(written(item) for item in data) + "]"
-    if isinstance(data, dict):
-        return "{" + ", ".join(f"{key}: {written(item)}" for key, item in data.items()) + "}"
-    return str(data)
 
 
 def outline(recipe: Recipe) -> list[str]:

@@ -1,13 +1,15 @@
 """Choosing a checkpoint of a run; reading its text processor and weights, verified."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
+
+from torch import nn
 
 from textmill.checkpoint.layout import has_checkpoints, is_folder_name, text_folder
 from textmill.checkpoint.manifest import Manifest
-from textmill.checkpoint.parts import check_fit, plain_parts, read_part
+from textmill.checkpoint.parts import check_fit, load_part
 from textmill.checkpoint.run_seal import RunSeal
 from textmill.checkpoint.saved import SavedCheckpoints
 from textmill.errors import CheckpointError, UserError, worded
@@ -16,7 +18,6 @@ from textmill.text.metadata import SavedTextError
 from textmill.text.processors.text_processor import TextProcessor, load_text_processor
 
 T = TypeVar("T")
-MODEL = "model"
 
 
 @dataclass(frozen=True)
@@ -24,24 +25,17 @@ class Opened:
     """One checkpoint: its text processor, and its weights on demand."""
 
     path: Path
-    manifest: Manifest
-    plain: Mapping[str, Any]
     text: TextProcessor
 
-    def weights(self) -> Any:
-        """The model's weights, read from verified bytes."""
-        try:
-            return read_part(self.path, self.manifest, self.plain, MODEL)
-        except CheckpointError as error:
-            raise CheckpointError(f"{self.path}: {error}") from error
-
-    def refuse_misfit(self, module: Any, weights: Any) -> None:
-        """Refuses weights of other shapes than the module has."""
+    def load_weights(self, module: nn.Module) -> None:
+        """Loads the weights from verified bytes; refuses those that do not fit the module."""
+        weights = load_part(self.path, "model")
         if problems := check_fit(module, weights):
             lines = "\n".join(f"  {problem}" for problem in problems)
             raise CheckpointError(
                 f"{self.path}: its weights do not fit the model in config.yaml.\n{lines}"
             )
+        module.load_state_dict(weights)
 
 
 def use_checkpoint(run: Path, name: str, use: Callable[[Opened], T]) -> T:
@@ -111,9 +105,7 @@ def open_checkpoint(path: Path) -> Opened:
     if path.is_symlink():
         raise CheckpointError(f"{path}: a symbolic link, not a checkpoint")
     try:
-        manifest = Manifest.read(path)
-        manifest.verify_text(path)
-        plain = plain_parts(path, manifest)
+        Manifest.read(path).verify_text(path)
     except CheckpointError as error:
         raise CheckpointError(f"{path}: {error}") from error
-    return Opened(path, manifest, plain, load_text_processor(text_folder(path)))
+    return Opened(path, load_text_processor(text_folder(path)))

@@ -247,13 +247,11 @@ def _edited_names(run: Path, parts: Iterable[Any]) -> str:
 
 def predictor_of(task: Task, opened: Opened) -> Predictor:
     """Puts a checkpoint's weights and text processor into a task."""
-    weights = opened.weights()
-    opened.refuse_misfit(task.module, weights)
+    opened.load_weights(task.module)
     try:
         task.use_text(opened.text)
     except CheckpointError as error:
         raise CheckpointError(f"{opened.path}: {error}.") from None
-    task.module.load_state_dict(weights)
     return Predictor(task, checkpoint=opened.path.name)
 
 

@@ -30,14 +30,14 @@ from textmill.launch.cells import (
     place_cell,
     plan_cells,
 )
-from textmill.launch.grid_table import GridTable, Outcome, grid_html, selected_by
+from textmill.launch.grid_table import GridTable, Outcome, grid_html
 from textmill.launch.launcher import Launcher, launcher_of
 from textmill.launch.ray import Ray
 from textmill.launch.slurm import Slurm
 from textmill.metrics.tables import format_duration, format_eta, format_value
 from textmill.recipes.planning import run_named
 from textmill.run_folder.folder import RunFolder, command_line
-from textmill.run_folder.record import numbers
+from textmill.run_folder.record import numbers, selected_by
 from textmill.runs.resume import LENGTH
 from textmill.runs.study import JOURNAL, Study, import_optuna
 from textmill.runtime.files import write_atomic

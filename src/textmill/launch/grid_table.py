@@ -7,15 +7,13 @@ import statistics
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any
 
 from textmill.errors import TextmillError
 from textmill.launch.cells import SEEDS, Axis, Cell
 from textmill.metrics.reporters.html_page import Markup, cards, details, page, section, table
 from textmill.metrics.tables import format_value, is_of_label, text_table
-from textmill.run_folder.diff import mapping
 from textmill.run_folder.folder import RunFolder
-from textmill.run_folder.record import numbers
+from textmill.run_folder.record import mapping, numbers, selected_by
 
 MOST_LINES = 500
 """Rows of a table: the best ones."""
@@ -185,17 +183,6 @@ class GridTable:
         at = "" if self.best.step is None else f" at step {self.best.step:,}"
         best = f"best: {self.best.cell.label}: {self.metric} {value}{at}"
         return [*lines, best, f"run: {self.best.cell.folder}"]
-
-
-def selected_by(info: Mapping[str, Any]) -> tuple[str, float]:
-    """The value that a run is selected by, and 1 where higher is better, else -1.
-
-    Example:
-        >>> selected_by({"selected_by": {"metric": "bleu", "better": "higher"}})
-        ('bleu', 1.0)
-    """
-    chosen = mapping(info, "selected_by")
-    return str(chosen.get("metric", "")), 1.0 if chosen.get("better") == "higher" else -1.0
 
 
 def _tsv(header: Sequence[str], rows: Sequence[Sequence[object]]) -> str:

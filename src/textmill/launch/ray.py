@@ -13,6 +13,7 @@ from typing import Any
 
 from textmill.config.component import typed_construction
 from textmill.config.sources.include import including
+from textmill.config.validators import require
 from textmill.errors import MissingExtraError, RunError, UserError
 from textmill.runtime.devices import Env
 from textmill.runtime.logging import log_to_stderr
@@ -35,9 +36,7 @@ class Ray:
     """Where Ray Train keeps its notes of ranks; all machines must see it."""
 
     def __post_init__(self) -> None:
-        for name, least in {"cpus": 1, "gpus": 0, "restarts": 0}.items():
-            if (found := getattr(self, name)) < least:
-                raise UserError(f"ray.{name} must be {least} or more, but is {found}.")
+        require(self, "ray", sizes=["cpus"], not_negative=["gpus", "restarts"])
 
     @property
     def resources(self) -> dict[str, int]:

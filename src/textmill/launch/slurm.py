@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from textmill.config.component import typed_construction
+from textmill.config.validators import require
 from textmill.errors import UserError
 
 SAVE_SECONDS = 120
@@ -83,9 +84,8 @@ class Slurm:
     """Where the logs of trainings are; the nodes must see it."""
 
     def __post_init__(self) -> None:
-        for name, least in {"nodes": 1, "gpus": 0, "cpus": 1, "memory": 0, "restarts": 0}.items():
-            if (found := getattr(self, name)) is not None and found < least:
-                raise UserError(f"slurm.{name} must be {least} or more, but is {found}.")
+        least_0 = ["gpus", "memory", "restarts"]
+        require(self, "slurm", sizes=["nodes", "cpus"], not_negative=least_0)
         if self.time < timedelta(minutes=1):
             raise UserError(f"slurm.time must be a minute or more, but is {self.time}.")
 

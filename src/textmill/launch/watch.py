@@ -13,17 +13,15 @@ from pathlib import Path
 from typing import Any
 
 from textmill.checkpoint.layout import step_of
-from textmill.checkpoint.manifest import digest_of
+from textmill.checkpoint.manifest import manifest_of
 from textmill.checkpoint.saved import SavedCheckpoints
 from textmill.errors import InUseError, RunStoppedError, TextmillError, UserError
 from textmill.launch.grid import why
-from textmill.launch.grid_table import selected_by
 from textmill.launch.launcher import Job, Launcher
 from textmill.metrics.reporters.jsonl import json_value
 from textmill.metrics.tables import format_duration, format_value, is_of_label, text_table
-from textmill.run_folder.diff import mapping
 from textmill.run_folder.folder import RunFolder, is_of_lightning, runs_in
-from textmill.run_folder.record import numbers
+from textmill.run_folder.record import mapping, numbers, selected_by
 from textmill.runtime.disk import refuse_outward_folder
 from textmill.runtime.files import write_atomic
 from textmill.runtime.jsonl_log import LineLog, json_line, read_lines
@@ -172,7 +170,7 @@ class Watch:
                 for path in SavedCheckpoints.of(run).paths():
                     with suppress(OSError, TextmillError):  # rotated away meanwhile
                         # A checkpoint of the same step that was saved anew is another one.
-                        asked = json.dumps([digest_of(path), self.words])
+                        asked = json.dumps([manifest_of(path)[1], self.words])
                         place = f"{path.name}-{hashlib.sha256(asked.encode()).hexdigest()[:8]}"
                         new = Checkpoint(run, path, place)
                         if place not in known and new not in begun:

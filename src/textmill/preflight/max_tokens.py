@@ -7,11 +7,9 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from textmill.config.planning.session import Session
-from textmill.data.batches import EpochBatches
 from textmill.data.batching import TakesMaxTokens, largest_batch
 from textmill.errors import UserError
 from textmill.preflight.disk_need import optimizer_bytes, weight_bytes
@@ -153,10 +151,22 @@ def largest_that_fits(
     def fits(number: int) -> bool:
         fitting = True
         try:
-            made = batches.batches.with_max_tokens(number)
-            _step(
-                task, batches, made, numbers=numbers, checkpointing=checkpointing, besides=besides
-            )
+            epoch = batches.batches.with_max_tokens(number)
+            with apart(task, checkpointing=checkpointing) as tried:
+                # The copy of the weights is there now and not in training.
+                size = max(0, besides - weight_bytes(task.module))
+                held = torch.empty(size, dtype=torch.uint8, device=task.device)
+                for parameter in tried.module.parameters():
+                    learns = parameter.requires_grad
+                    parameter.grad = torch.zeros_like(parameter) if learns else None
+                seed_all(0, 0)
+                tried.module.train()
+                with numbers:
+                    rows = largest_batch(list(epoch.lengths.values()), epoch.plan)
+                    batch = epoch.gathered(epoch.plan[rows])
+                    loss = loss_of(tried, batch, BatchRows(batches, batch))
+                loss.total.backward()  # type: ignore[no-untyped-call,unused-ignore]
+                del held
         except torch.OutOfMemoryError:
             fitting = False
         if task.device.type == "cuda":
@@ -171,36 +181,6 @@ def largest_that_fits(
     while FIRST <= number < most and fits(min(2 * number, most)):
         number = min(2 * number, most)
     return number
-
-
-def _step(
-    task: Task,
-    batches: RowBatches,
-    epoch: EpochBatches[Any],
-    *,
-    numbers: AbstractContextManager[Any],
-    checkpointing: bool,
-    besides: int,
-) -> None:
-    """Forward and backward pass of the largest batch, with all that is held in training."""
-    with apart(task, checkpointing=checkpointing) as tried:
-        # The copy of the weights is there now and not in training.
-        size = max(0, besides - weight_bytes(task.module))
-        held = torch.empty(size, dtype=torch.uint8, device=task.device)
-        for parameter in tried.module.parameters():
-            parameter.grad = torch.zeros_like(parameter) if parameter.requires_grad else None
-        seed_all(0, 0)
-        tried.module.train()
-        with numbers:
-            batch = epoch.gathered(largest_rows(epoch))
-            loss = loss_of(tried, batch, BatchRows(batches, batch))
-        loss.total.backward()  # type: ignore[no-untyped-call,unused-ignore]
-        del held
-
-
-def largest_rows(epoch: EpochBatches[Any]) -> NDArray[np.int64]:
-    """The rows of the largest batch of the epoch at hand."""
-    return epoch.plan[largest_batch(list(epoch.lengths.values()), epoch.plan)]
 
 
 @contextmanager

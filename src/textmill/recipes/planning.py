@@ -49,7 +49,7 @@ class Planned:
 
     @property
     def script(self) -> Path | None:
-        return self.source.path
+        return self.table.path
 
     @property
     def name(self) -> str:
@@ -57,7 +57,7 @@ class Planned:
         run = self.run
         if run is None and self.source.yaml is not None and is_run_folder(self.source.yaml.parent):
             run = self.source.yaml.parent  # textmill train RUN/config.yaml repeats that run
-        return str(RunFolder(run).info["recipe"]) if run else self.source.name
+        return str(RunFolder(run).info["recipe"]) if run else self.table.name
 
     @property
     def include(self) -> list[str]:

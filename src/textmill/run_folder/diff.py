@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from textmill.config.values.raw_values import written
 from textmill.metrics.tables import format_value, is_share
-from textmill.run_folder.record import Record, flat
+from textmill.run_folder.record import Record, flat, mapping
 
 ABSENT = "-"
 """Shown for what a run does not have."""
@@ -43,7 +44,7 @@ def compare(first: Record, second: Record) -> list[Difference]:
         for name in {**one, **other}:
             here, there = one.get(name, ABSENT), other.get(name, ABSENT)
             if here != there:
-                found.append(Difference(kind, name, plain_text(here), plain_text(there)))
+                found.append(Difference(kind, name, written(here), written(there)))
     return found + _results(first.kept_values(), second.kept_values())
 
 
@@ -69,24 +70,9 @@ def _number(name: str, value: float | None) -> str:
     return format_value(name, int(value) if whole else value)
 
 
-def mapping(of: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    """The mapping of that name; an empty one if it is missing or of another type."""
-    found = of.get(name)
-    return found if isinstance(found, Mapping) else {}
-
-
 def _short(hashes: Mapping[str, Any]) -> dict[str, str]:
     """Twelve digits tell two contents apart, and fit on a line."""
     return {name: str(value)[:12] for name, value in hashes.items()}
-
-
-def plain_text(value: object) -> str:
-    """A setting as it is written in YAML, on one line."""
-    if isinstance(value, list):
-        return f"[{', '.join(map(plain_text, value))}]"
-    if value is None:
-        return "null"
-    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def previous_run(path: Path) -> Path | None:

@@ -192,11 +192,13 @@ class RunFolder:
     path: Path
 
     @classmethod
-    def place(cls, recipe: str, key: str, *, again: bool = False) -> "RunFolder":
-        """The folder for a recipe and a key; ``again`` gives the next free one."""
+    def place(
+        cls, recipe: str, key: str, run_dir: str | Path | None = None, *, again: bool = False
+    ) -> "RunFolder":
+        """The folder that is named, else that of a recipe and a key; ``again``: the next free."""
         stem = recipe.removesuffix(".py").removesuffix(".yaml")
         name = re.sub(r"[^\w.-]+", "-", stem).strip("-.")
-        folder = cls(Path("runs", name or "recipe", key))
+        folder = cls(Path(run_dir) if run_dir else Path("runs", name or "recipe", key))
         return folder.free() if again else folder
 
     def free(self) -> "RunFolder":

@@ -30,7 +30,7 @@ _HOURS = {"h": 1, "d": 24, "w": 24 * 7}
 
 
 @dataclass(frozen=True)
-class Doomed:
+class Deletion:
     """A folder to delete, or a file that was left half-written."""
 
     path: Path
@@ -42,29 +42,19 @@ class Doomed:
 
 
 @dataclass(frozen=True)
-class Kept:
-    """A run that is not touched."""
-
-    run: Path
-    """Its folder."""
-    why: str
-    """``not finished``, ``younger``, ``in use by host:pid``, or what is wrong with the run."""
-
-
-@dataclass(frozen=True)
 class PrunePlan:
     """The files to delete, and the runs that are not touched."""
 
-    doomed: tuple[Doomed, ...]
-    """What is deleted."""
-    kept: tuple[Kept, ...]
-    """Runs of which nothing is deleted."""
+    deletions: tuple[Deletion, ...]
+    kept: Mapping[Path, str]
+    """Why nothing is deleted of other runs: ``not finished``, ``younger``, ``in use by host:pid``,
+    or what is wrong with the run."""
     written: Mapping[Path, tuple[int | None, ...]] = field(default_factory=dict)
     """When the record and the values of each run were last written."""
 
     @property
     def size(self) -> int:
-        return sum(item.size for item in self.doomed)
+        return sum(item.size for item in self.deletions)
 
 
 def age(text: str) -> timedelta:
@@ -99,8 +89,8 @@ def plan_prune(
         raise UserError(f"There is no folder {root}; wanted the folder that runs are in.")
     if keep < 0:
         raise UserError(f"{worded('--keep', 'keep')} must be 0 or more, but is {keep}.")
-    doomed: list[Doomed] = []
-    kept: list[Kept] = []
+    deletions: list[Deletion] = []
+    kept: dict[Path, str] = {}
     written: dict[Path, tuple[int | None, ...]] = {}
     at = now or datetime.now().astimezone()
     for run in runs_in(root):
@@ -116,11 +106,11 @@ def plan_prune(
         except CheckpointError as error:
             why, going = f"its best checkpoint cannot be told: {error}", []
         if why is not None:
-            kept.append(Kept(run, why))
+            kept[run] = why
         for path in going:
             size = size_of(path) if path.is_dir() else path.lstat().st_size
-            doomed.append(Doomed(path, run, size))
-    return PrunePlan(tuple(doomed), tuple(kept), written)
+            deletions.append(Deletion(path, run, size))
+    return PrunePlan(tuple(deletions), kept, written)
 
 
 def _why_not(run: Path, older_than: timedelta | None, now: datetime) -> str | None:
@@ -180,12 +170,12 @@ def prune(plan: PrunePlan) -> int:
     checkpoint may be another now.
     """
     freed = 0
-    for run in dict.fromkeys(item.run for item in plan.doomed):
+    for run in dict.fromkeys(item.run for item in plan.deletions):
         with Lock(run, WRITTEN_FOLDERS):
             if not RunFolder(run).finished or _written(run) != plan.written.get(run):
                 LOG.warning("%s was gone on with meanwhile: it is left alone.", run)
                 continue
-            for item in (item for item in plan.doomed if item.run == run):
+            for item in (item for item in plan.deletions if item.run == run):
                 if LEFTOVER.fullmatch(item.path.name):
                     clean_leftovers(item.path.parent)
                 else:

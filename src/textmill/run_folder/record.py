@@ -52,7 +52,9 @@ class Record:
             settings=saved_settings(path),
             code={p.relative_to(path).as_posix(): sha256(p) for p in sources},
             values=values,
-            kept_step=used_step(info.get("result")) if info.get("finished") else _best_step(path),
+            kept_step=used_step(mapping(info, "result"))
+            if info.get("finished")
+            else _best_step(path),
         )
 
     @property
@@ -72,18 +74,16 @@ class Record:
             split, step = str(line.get("split", "")), numbers(line, ()).get("step", 0)
             if split == "test" or not step > last:
                 found |= {f"{split}.{name}": value for name, value in numbers(line).items()}
-        best = (self.info.get("result") or {}).get("best")
-        if isinstance(best, Mapping):
-            found |= {f"best.{name}": value for name, value in numbers(best, ()).items()}
-        return found
+        best = numbers(mapping(mapping(self.info, "result"), "best"), ())
+        return found | {f"best.{name}": value for name, value in best.items()}
 
 
-def used_step(result: object) -> int | None:
+def used_step(result: Mapping[str, Any]) -> int | None:
     """The step of the weights that a result belongs to; None if none was selected."""
     for name in ("weights", "best"):
-        facts = result.get(name) if isinstance(result, Mapping) else None
-        if isinstance(facts, Mapping) and isinstance(facts.get("step"), int):
-            return int(facts["step"])
+        step = mapping(result, name).get("step")
+        if isinstance(step, int):
+            return step
     return None
 
 
@@ -98,7 +98,7 @@ def _best_step(path: Path) -> int | None:
 def saved_settings(path: Path) -> dict[str, Any]:
     """The resolved settings of a run, nested."""
     settings = read_yaml(path / "config.yaml").entries.get("settings")
-    plain = untyped(settings) if settings is not None else {}
+    plain = {} if settings is None else untyped(settings)
     return plain if isinstance(plain, dict) else {}
 
 
@@ -107,6 +107,23 @@ def state_of(info: Mapping[str, Any]) -> str:
     if info.get("finished"):
         return "finished"
     return next((word for word in ("failed", "stopped") if info.get(word)), "not finished")
+
+
+def mapping(of: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    """The mapping of that name; an empty one if it is missing or of another type."""
+    found = of.get(name)
+    return found if isinstance(found, Mapping) else {}
+
+
+def selected_by(info: Mapping[str, Any]) -> tuple[str, float]:
+    """The value that a run is selected by, and 1 where higher is better, else -1.
+
+    Example:
+        >>> selected_by({"selected_by": {"metric": "bleu", "better": "higher"}})
+        ('bleu', 1.0)
+    """
+    chosen = mapping(info, "selected_by")
+    return str(chosen.get("metric", "")), 1.0 if chosen.get("better") == "higher" else -1.0
 
 
 PLACE = ("split", "step", "epoch", "examples", "time")

@@ -14,8 +14,8 @@ from textmill.inference.export.compare import Comparison
 from textmill.inference.export.folder import refuse_existing, write_export
 from textmill.inference.load import Predictor
 from textmill.preflight.export_checks import read_rows, rows_of_run, rows_of_session
-from textmill.run_folder.diff import mapping
 from textmill.run_folder.folder import WRITTEN_FOLDERS, RunFolder
+from textmill.run_folder.record import mapping
 from textmill.runs.load_run import load, recorded_layout
 from textmill.runtime.disk import refuse_outward_links
 from textmill.runtime.files import clean_leftovers

@@ -14,6 +14,7 @@ from textmill.config.component import Component, setting
 from textmill.config.component import Config as BaseConfig
 from textmill.config.parameters import settings_of
 from textmill.config.registry import for_ingredient
+from textmill.config.values.raw_values import written
 from textmill.config.values.typed_values import plain
 from textmill.errors import TextmillError
 from textmill.metrics.reporters.html_page import (
@@ -29,9 +30,9 @@ from textmill.metrics.reporters.html_page import (
 )
 from textmill.metrics.reporters.reporter import Progress, Reporter, Row, RunInfo
 from textmill.metrics.tables import by_label, format_duration, format_rate, format_value
-from textmill.run_folder.diff import compare, mapping, plain_text, previous_run
+from textmill.run_folder.diff import compare, previous_run
 from textmill.run_folder.folder import is_run_folder
-from textmill.run_folder.record import Record, flat, numbers, state_of, used_step
+from textmill.run_folder.record import Record, flat, mapping, numbers, state_of, used_step
 from textmill.runs import registries
 from textmill.runtime.devices import Experiment
 from textmill.runtime.files import write_atomic
@@ -343,9 +344,9 @@ def _settings(run: Record) -> list[Markup]:
     now = flat(run.settings)
     chosen = [n for n in now if n in defaults and now[n] != defaults[n]]
     given = [n for n in now if n not in defaults and now[n] is not None and not of_lightning]
-    rows = [[n, plain_text(now[n]), plain_text(defaults[n])] for n in chosen]
-    rows += [[n, plain_text(now[n]), "has none"] for n in given]
-    every = [[n, plain_text(value)] for n, value in list(now.items())[:MOST_ROWS]]
+    rows = [[n, written(now[n]), written(defaults[n])] for n in chosen]
+    rows += [[n, written(now[n]), "has none"] for n in given]
+    every = [[n, written(value)] for n, value in list(now.items())[:MOST_ROWS]]
     marked = [i for i, (name, _) in enumerate(every) if name in set(chosen)]
     whole = table(["setting", "value"], every, marked=marked)
     folded = details(f"All {len(now):,} settings", whole)
@@ -403,7 +404,7 @@ def _environment(run: Record) -> list[Markup]:
         rows.append(["command", " ".join(map(str, command))])
     for group in ("hardware", "versions", "git"):
         for name, value in mapping(run.start, group).items():
-            rows.append([f"git {name}" if group == "git" else name, plain_text(value)])
+            rows.append([f"git {name}" if group == "git" else name, written(value)])
     if isinstance(ranks := run.start.get("ranks"), int) and ranks > 1:
         rows.append(["ranks", ranks])
     if isinstance(starts, list) and len(starts) > 1:

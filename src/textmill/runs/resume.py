@@ -32,9 +32,8 @@ from textmill.data.data_files import first_file
 from textmill.errors import CheckpointError, TextmillError, UserError, worded
 from textmill.inference.load import edited_files
 from textmill.recipes.planning import Planned, exports_of
-from textmill.run_folder.diff import mapping
 from textmill.run_folder.folder import RunFolder, command_line, versions
-from textmill.run_folder.record import flat, numbers
+from textmill.run_folder.record import flat, mapping, numbers
 from textmill.runs.fingerprints import (
     changed_data,
     changes_sentence,
@@ -87,10 +86,8 @@ def choose_folder(planned: Planned, *, run_dir: str | Path | None, again: bool) 
     if planned.run is not None and not again:
         refuse_other(planned.run, run_dir)
         return RunFolder(planned.run)
-    if run_dir is None:
-        return RunFolder.place(planned.name, key, again=again)
-    folder = RunFolder(Path(run_dir)).free() if again else RunFolder(Path(run_dir))
-    if folder.has_other(key):
+    folder = RunFolder.place(planned.name, key, run_dir, again=again)
+    if run_dir is not None and folder.has_other(key):
         edited = _edited(folder, planned, settings_key(planned.plan))
         raise UserError(
             f"{run_dir} holds another run (key {folder.info['key']}, this one has {key}). "

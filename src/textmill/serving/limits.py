@@ -1,7 +1,7 @@
 """Limits of a server, and the error of requests beyond them."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields
 from typing import Any
 
 from typing_extensions import override
@@ -11,34 +11,31 @@ from textmill.errors import UserError
 
 @dataclass(frozen=True, kw_only=True)
 class Limits:
-    """What a server takes at most; each has an option of ``textmill serve`` of the same name."""
+    """What a server takes at most; each is an option of ``textmill serve``, its line the help."""
 
-    body: int = field(default=1 << 20, metadata={"help": "bytes of a request's body"})
+    body: int = 1 << 20
     """Bytes of a request's body; more is answered 413, and not read."""
-    file: int = field(default=20 << 20, metadata={"help": "bytes of a file for a pipeline"})
+    file: int = 20 << 20
     """Bytes of a file that a pipeline is sent; more is answered 413, and not read."""
-    files: int = field(default=8, metadata={"help": "files for a pipeline at once"})
+    files: int = 8
     """Files that are read or wait for a pipeline; one more is answered 503, and not read."""
-    items: int = field(default=256, metadata={"help": "rows of a request"})
+    items: int = 256
     """Rows of a request; more is answered 413, as a longer body is: ask in parts."""
-    characters: int = field(default=100_000, metadata={"help": "characters of a text"})
+    characters: int = 100_000
     """Characters of a text; more is answered 422."""
-    beam: int = field(default=16, metadata={"help": "n_best and beam_size of a request"})
+    beam: int = 16
     """The largest ``n_best`` and ``beam_size`` that a request may ask for; more is answered 400."""
-    queue: int = field(default=128, metadata={"help": "rows that wait for the model"})
+    queue: int = 128
     """Rows that wait for the model; a request that finds as many is answered 503."""
-    batch: int = field(default=64, metadata={"help": "rows that are answered together"})
+    batch: int = 64
     """Rows that are answered together, where as many wait."""
-    window: float = field(
-        default=0.005,
-        metadata={"help": "seconds that a batch waits for as many questions as the last had"},
-    )
+    window: float = 0.005
     """Seconds that a batch waits, at most, for as many questions as the last one had: those who had
     an answer ask again. A tenth more a second with 64 clients; with one client, none waits."""
-    timeout: float = field(default=30.0, metadata={"help": "seconds until an answer"})
+    timeout: float = 30.0
     """Seconds from a request's last byte to its answer; later it is answered 503. A body that takes
     as long to come is answered 408."""
-    connections: int = field(default=1_000, metadata={"help": "connections at once"})
+    connections: int = 1_000
     """Connections at once, and requests that begin and end at once; one more is answered 503."""
 
     def __post_init__(self) -> None:

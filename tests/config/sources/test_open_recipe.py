@@ -152,7 +152,7 @@ def test_a_yaml_file_names_a_recipe_and_is_the_first_layer(kitchen, body):
         {"tokenizer": {"vocab_size": 4}},
         {"tokenizer": {"vocab_size": 9}},
     ]
-    assert source.name == "recipe"
+    assert source.table.name == "recipe"
 
 
 @pytest.mark.parametrize(
@@ -214,8 +214,7 @@ def test_a_saved_swap_needs_the_flag_and_is_of_the_table_then(kitchen, monkeypat
     )
     assert "evil_swap" not in sys.modules
     source = open_recipe(path, allow_code=True)
-    assert source.swaps == {"module": "@evil_swap.deep"}
-    assert source.table.swaps == source.swaps
+    assert source.table.swaps == {"module": "@evil_swap.deep"}
     swapped_run(kitchen, outer="")  # a person's own file has no swaps
     assert error(lambda: open_recipe(path)).startswith("saved.yaml:3:1: 'swaps' stands beside")
 

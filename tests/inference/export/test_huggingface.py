@@ -104,7 +104,8 @@ def refusal(task):
 
 def language(model, tokenizer):
     module = model.Config().build(tokenizer=tokenizer)
-    return LanguageModeling.Config(block=8).build(module=module, tokenizer=tokenizer)
+    config = LanguageModeling.Config(block=8, decoding=Decoding())
+    return config.build(module=module, tokenizer=tokenizer)
 
 
 def test_models_built_from_settings_are_refused_with_the_formats_that_do(translator):

@@ -32,10 +32,7 @@ class Source:
 
     table: IngredientTable
     layers: tuple[Entries, ...]
-    name: str
-    path: Path | None = None
     yaml: Path | None = None
-    swaps: Mapping[str, str] = field(default_factory=dict)
     closed: tuple[str, ...] = ()
     left_out: Mapping[str, Scalar] = field(default_factory=dict)
     include: tuple[str, ...] = ()
@@ -77,7 +74,7 @@ def open_recipe(
         include += include_of_file(node, saved=str(path) in closed, allow_code=False)
         layer = _settings(node, path)
         further.append(without_places(layer, left_out) if saved else layer)
-    file, swaps = None, dict[str, str]()
+    file = None
     if isinstance(recipe, Recipe):
         table = table_of_recipe(recipe)
     elif Path(recipe).suffix not in _SUFFIXES:
@@ -98,8 +95,7 @@ def open_recipe(
             table = replace(table, swaps={**table.swaps, **swaps})
             closed = closed if allow_code else (str(file), *closed)
         further.insert(0, layer)
-    layers, includes = tuple(further), tuple(include)
-    return Source(table, layers, table.name, table.path, file, swaps, closed, left_out, includes)
+    return Source(table, tuple(further), file, closed, left_out, tuple(include))
 
 
 def _unnamed(path: Path, *, saved: bool) -> str:

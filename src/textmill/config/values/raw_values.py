@@ -119,3 +119,14 @@ def _show_data(data: Any) -> str:
     if isinstance(data, Sequence) and not isinstance(data, str):
         return "[" + ", ".join(_show_data(item) for item in data) + "]"
     return repr(data) if isinstance(data, str) else str(data)
+
+
+def written(data: Any) -> str:
+    """Plain data on one line, as a person writes it in YAML or on the command line."""
+    if isinstance(data, list):
+        return "[" + ", ".join(map(written, data)) + "]"
+    if isinstance(data, dict):
+        return "{" + ", ".join(f"{key}: {written(item)}" for key, item in data.items()) + "}"
+    if data is None or isinstance(data, bool):
+        return "null" if data is None else str(data).lower()
+    return str(data)

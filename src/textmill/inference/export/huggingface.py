@@ -15,15 +15,15 @@ import torch
 from torch import Tensor
 from typing_extensions import override
 
-from textmill.exported.manifest import ExportError
 from textmill.exported.seq2seq import by_length
 from textmill.inference.export import huggingface_encoder
-from textmill.inference.export.compare import LOG_PROBABILITIES, Comparison, compare, shown
+from textmill.inference.export.compare import LOG_PROBABILITIES, Comparison, compare
 from textmill.inference.export.folder import ExportWriter, own_answers
 from textmill.inference.export.huggingface_folder import (
     Generator,
     loaded,
     not_read,
+    refuse_other_ids,
     was_read,
     write_model,
     write_tokenizer,
@@ -229,13 +229,8 @@ def _compare(task: GenerativeTask, folder: Path, rows: Sequence[Row]) -> Compari
     drawn = ("sample", "seed", "temperature", "top_k", "top_p") if decoding.sample else ()
     off = {name: getattr(Decoding, name) for name in drawn}  # the same draws are nowhere else
     decoding = replace(decoding, n_best=1, **off)
-    for number, each in enumerate(asked):
-        given = tokenizer(each.text)["input_ids"]
-        if given != each.source:
-            raise ExportError(
-                f"In the export row {number} ({shown(rows[number])}) has the token ids "
-                f"{given[:20]}, but in the run {each.source[:20]}. Nothing was written."
-            )
+    for row, each in zip(rows, asked, strict=True):
+        refuse_other_ids(tokenizer(each.text)["input_ids"], each.source, row)
     # Nothing is padded, and all that are asked together have one limit.
     answers = by_length(
         [each.source for each in asked],

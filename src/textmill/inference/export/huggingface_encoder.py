@@ -14,9 +14,13 @@ from torch.nn import functional as F
 
 from textmill.checkpoint.tensors import write_tensors
 from textmill.data.column_batch import ColumnBatch, collate_columns
-from textmill.exported.manifest import ExportError
-from textmill.inference.export.compare import NUMBERS, Comparison, compare, difference, shown
-from textmill.inference.export.huggingface_folder import FORMAT, loaded, write_tokenizer
+from textmill.inference.export.compare import NUMBERS, Comparison, compare, difference
+from textmill.inference.export.huggingface_folder import (
+    FORMAT,
+    loaded,
+    refuse_other_ids,
+    write_tokenizer,
+)
 from textmill.models import registries
 from textmill.models.classifier import Classifier, Regressor, TextVector
 from textmill.models.encoders.pretrained import PretrainedEncoder, framed_pairs, framed_words
@@ -256,7 +260,7 @@ def _answers_apart(both: _Both, rows: Sequence[Row]) -> Iterator[float | None]:
         batch = collate_columns(cut, text.inputs, np.array([number]))
         read = _read(both.encoder, batch)
         if number not in over and read.whole:
-            _refuse_other_ids(_given(both, row), read.ids[0].tolist(), row)
+            refuse_other_ids(_given(both, row), read.ids[0].tolist(), row)
         [answer] = task.answers(_scores(both, read), batch)
         yield difference(ours[number], task.answer_row(task.text.completed(answer, row)))
 
@@ -299,14 +303,6 @@ def _given(both: _Both, row: Row) -> list[int]:
     return list(tokenizer(*(row[name] for name in columns))["input_ids"])
 
 
-def _refuse_other_ids(found: list[int], wanted: list[int], row: Row) -> None:
-    if found != wanted:
-        raise ExportError(
-            f"In the export the row {shown(row)} has the token ids {found[:20]}, but in the run "
-            f"{wanted[:20]}. Nothing was written."
-        )
-
-
 @torch.inference_mode()
 def _scores(both: _Both, read: _Read) -> Tensor:
     """Scores of a row in the task's own form, from those of transformers."""
@@ -334,7 +330,7 @@ def _vectors_apart(both: _Both, rows: Sequence[Row]) -> Iterator[float | None]:
     task.module.eval()
     for row, text, each in zip(rows, texts, column.cut(encoded, most), strict=True):
         ids = both.tokenizer(text, truncation=True)["input_ids"]
-        _refuse_other_ids(ids, each.tolist(), row)
+        refuse_other_ids(ids, each.tolist(), row)
         given = torch.tensor([ids])
         ours = both.encoder(given.to(device), torch.tensor([len(ids)], device=device)).cpu().float()
         theirs = both.model(input_ids=given).last_hidden_state

@@ -11,6 +11,7 @@ import torch
 from torch import nn
 
 from textmill.exported.manifest import ExportError
+from textmill.inference.export.compare import shown
 from textmill.models.causal_transformer import CausalTransformer
 from textmill.models.decoders.pretrained import PretrainedLanguageModel
 from textmill.models.decoders.pretrained_seq2seq import PretrainedSeq2Seq
@@ -19,6 +20,7 @@ from textmill.models.encoders.pretrained import PretrainedEncoder
 from textmill.models.pretrained import pretrained_config, silent_transformers
 from textmill.models.transformer import Transformer
 from textmill.runtime.files import write_file
+from textmill.tasks.task import Row
 from textmill.text.tokenizers.pretrained import PretrainedTokenizer
 
 FORMAT: Final = "The export format 'huggingface'"
@@ -156,3 +158,12 @@ def loaded(loader: str, folder: Path, **options: Any) -> tuple[Any, Any]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # Marian's says that Moses' rules are not installed
         return model.eval(), transformers.AutoTokenizer.from_pretrained(folder)
+
+
+def refuse_other_ids(found: Sequence[int], wanted: Sequence[int], row: Row) -> None:
+    """Refuses an export whose tokenizer reads a row otherwise than the run's."""
+    if [*found] != [*wanted]:
+        raise ExportError(
+            f"In the export the row {shown(row)} has the token ids {found[:20]}, but in the run "
+            f"{wanted[:20]}. Nothing was written."
+        )

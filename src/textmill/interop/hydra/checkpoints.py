@@ -265,9 +265,7 @@ class GoingOn(Callback):
     def on_validation_batch_end(self, trainer: Trainer, *_: Any) -> None:
         self._poll(trainer)
 
-    @override
-    def on_test_batch_end(self, trainer: Trainer, *_: Any) -> None:
-        self._poll(trainer)
+    on_test_batch_end = on_validation_batch_end  # type: ignore[assignment]  # it takes all
 
     @override
     def on_train_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:

@@ -190,11 +190,8 @@ class HydraRun:
         """Twelve hex digits of the settings and of the code that they reach."""
 
     def folder(self, run_dir: str | Path | None, *, again: bool) -> RunFolder:
-        if run_dir is None:
-            return RunFolder.place(self.name, self.key, again=again)
-        folder = RunFolder(Path(run_dir))
-        folder = folder.free() if again else folder
-        if folder.has_other(self.key):
+        folder = RunFolder.place(self.name, self.key, run_dir, again=again)
+        if run_dir is not None and folder.has_other(self.key):
             raise UserError(
                 f"{run_dir} holds another run (key {folder.info['key']}, this one has {self.key}). "
                 f"Choose another {worded('--run-dir', 'run_dir')}."

@@ -92,10 +92,7 @@ def search(
     deciding = [settings.get(name) for name in ("direction", "sampler", "study_name")]
     content = [run.key, {name: str(sweep) for name, sweep in sweeps.items()}, deciding]
     digest = hashlib.sha256(json.dumps(content, default=str).encode()).hexdigest()[:12]
-    if run_dir is None:
-        folder = RunFolder.place(run.name, f"search-{digest}", again=again)
-    else:
-        folder = RunFolder(Path(run_dir)).free() if again else RunFolder(Path(run_dir))
+    folder = RunFolder.place(run.name, f"search-{digest}", run_dir, again=again)
     if of_optuna:
         return _by_optuna(base, settings, sweeps, composed, train, folder.path)
     axes = []

@@ -190,26 +190,19 @@ class TaskModule(LightningModule):
         self._evaluation.enter_context(evaluation_rng(seed=self.settings.seed, step=step))
         self._metrics = self.task.metrics()
 
-    @override
-    def on_test_epoch_start(self) -> None:
-        self.on_validation_epoch_start()
+    on_test_epoch_start = on_validation_epoch_start
 
     @override
     def validation_step(self, batch: Any, batch_idx: int) -> None:
-        self._measure(batch)
-
-    @override
-    def test_step(self, batch: Any, batch_idx: int) -> None:
-        self._measure(batch)
-
-    def _measure(self, held_out: Any) -> None:
-        if not isinstance(held_out, HeldOutBatch):
+        if not isinstance(batch, HeldOutBatch):
             raise UserError(
-                f"an evaluation needs batches with their rows, and found a "
-                f"{type(held_out).__name__}: give the Trainer what as_datamodule(recipe) makes."
+                f"an evaluation needs batches with their rows, and found a {type(batch).__name__}: "
+                "give the Trainer what as_datamodule(recipe) makes."
             )
-        outputs = outputs_of(self.task, held_out.batch, held_out.rows)
-        self.task.aggregate(self._metrics, outputs, held_out.rows)
+        outputs = outputs_of(self.task, batch.batch, batch.rows)
+        self.task.aggregate(self._metrics, outputs, batch.rows)
+
+    test_step = validation_step
 
     @override
     def on_validation_epoch_end(self) -> None:

@@ -22,13 +22,13 @@ def test_people_get_plain_lines_once_and_the_file_gets_dates(tmp_path, capsys):
     log_to_stderr()
     log_to_stderr()
     logger = logging.getLogger("textmill.train")
-    with log_to_folder(tmp_path) as path:
+    with log_to_folder(tmp_path):
         logger.info("step %d", 3)
         logger.debug("unseen")
     logger.info("after")
     assert capsys.readouterr().err == "step 3\nafter\n"
     line = r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3} INFO    textmill\.train: step 3\n"
-    assert re.fullmatch(line, path.read_text())
+    assert re.fullmatch(line, (tmp_path / "log.txt").read_text())
 
 
 def test_a_folder_that_cannot_be_written_is_named(tmp_path):
@@ -57,23 +57,21 @@ WARNINGS = [line for line in MINE if line != "mine 20"]
 
 
 @pytest.mark.parametrize(
-    ("configured", "rank", "said"),
+    ("configured", "said"),
     [
-        (lambda: None, 0, ["before", "warned", "failed", "after"]),
-        (lambda: None, 1, ["before", "failed", "after"]),
-        (log_to_stderr, 0, ["before", "quiet", "warned", "failed", "after"]),
-        (lambda: handle_by(logging.StreamHandler()), 0, WARNINGS),
-        (lambda: configure(of_root=logging.ERROR), 0, ["failed"]),
-        (lambda: configure(handler=True, of_textmill=logging.INFO), 0, MINE),
+        (lambda: None, ["before", "warned", "failed", "after"]),
+        (log_to_stderr, ["before", "quiet", "warned", "failed", "after"]),
+        (lambda: handle_by(logging.StreamHandler()), WARNINGS),
+        (lambda: configure(of_root=logging.ERROR), ["failed"]),
+        (lambda: configure(handler=True, of_textmill=logging.INFO), MINE),
         (
             lambda: configure(handler=True, of_root=logging.INFO, of_textmill=logging.WARNING),
-            0,
             WARNINGS,
         ),
     ],
 )
 def test_a_python_caller_sees_each_line_once_of_the_level_he_set(
-    tmp_path, monkeypatch, capsys, configured, rank, said
+    tmp_path, monkeypatch, capsys, configured, said
 ):
     """What he sees is the same before, within and after a run; the run's file has all."""
     monkeypatch.chdir(tmp_path)
@@ -84,7 +82,7 @@ def test_a_python_caller_sees_each_line_once_of_the_level_he_set(
         before = [(logger.level, logger.handlers[:]) for logger in (root, textmill)]
         logger = logging.getLogger("textmill.train")
         logger.warning("before")
-        with log_to_folder(Path(), rank=rank) as path, log_to_folder(Path(), rank=rank):
+        with log_to_folder(Path()), log_to_folder(Path()):
             logger.debug("unseen")
             logger.info("quiet")
             logger.warning("warned")
@@ -95,7 +93,7 @@ def test_a_python_caller_sees_each_line_once_of_the_level_he_set(
         for handler in root.handlers:
             handler.close()
     assert capsys.readouterr().err.splitlines() == said
-    lines = [line.split(": ")[1] for line in path.read_text().splitlines()]
+    lines = [line.split(": ")[1] for line in Path("log.txt").read_text().splitlines()]
     assert lines[::2] == ["quiet", "warned", "by the console", "failed"]
 
 

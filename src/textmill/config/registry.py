@@ -102,16 +102,14 @@ class Registry:
         def add(entry: Any) -> Any:
             taken = self._entries.get(name)
             module = getattr(entry, "__module__", None)
-            same = taken is not None and (
-                getattr(taken, "__module__", None),
-                getattr(taken, "__qualname__", None),
-            ) == (module, getattr(entry, "__qualname__", None))
-            reloaded = str(module).startswith("textmill_recipe_") and str(
-                getattr(taken, "__module__", "")
-            ).startswith("textmill_recipe_")  # an edited script, executed again in this process
-            if (taken is not None and not same and not reloaded) or self._modules.get(
-                name, module
-            ) != module:
+            homes = [
+                (str(getattr(each, "__module__", None)), getattr(each, "__qualname__", None))
+                for each in (taken, entry)
+            ]
+            # An edited script is executed again in this process.
+            again = all(home.startswith("textmill_recipe_") for home, _ in homes)
+            other = taken is not None and homes[0] != homes[1] and not again
+            if other or self._modules.get(name, module) != module:
                 owner = getattr(taken, "__module__", None) or self._modules[name]
                 raise ValueError(f"The {self.concept} '{name}' is registered already, by {owner}.")
             self._entries[name] = entry

@@ -22,6 +22,7 @@ from textmill.inference.load import NeedsCodeError, fitted_parts, saved_plan
 from textmill.recipes.planning import Planned
 from textmill.run_folder.folder import RunFolder
 from textmill.tasks.task import Task
+from textmill.text.processors.text_processor import TextProcessor
 
 DRAWS = frozenset({nn.init.normal_, nn.init.trunc_normal_, Tensor.normal_})
 """What torch's compiler is imported for where there is no memory; it takes a second."""
@@ -36,7 +37,7 @@ def refuse_unloadable(planned: Planned, session: Session, saved: Path) -> None:
     """Loads a checkpoint as prediction does; weights are compared by their shapes."""
     task: Task = session.get("task")
     opened = open_checkpoint(saved)
-    again = _sessions(planned, session, saved)
+    again = _sessions(planned, session, saved, opened.text)
     weights = task.module.state_dict()
     try:
         loaded = _without_memory(again)
@@ -70,11 +71,12 @@ def _without_memory(again: Callable[[], Session]) -> Task | None:
         return None  # of code that reads numbers, which are not there
 
 
-def _sessions(planned: Planned, session: Session, saved: Path) -> Callable[[], Session]:
+def _sessions(
+    planned: Planned, session: Session, saved: Path, text: TextProcessor
+) -> Callable[[], Session]:
     """What builds the task of a saved run: by its settings alone, else by the recipe."""
     folder = RunFolder(saved.parent.parent / "loaded")
     folder.path.mkdir()
-    text = open_checkpoint(saved).text
     built, plan = built_sizes(session, planned.plan), planned.plan
     folder.write_config(None, plan.settings, built, swaps=plan.swaps, include=planned.include)
     given: dict[str, Any] = {"env": session.get("env"), **fitted_parts(folder.path, text)}

@@ -14,14 +14,12 @@ WORDS: Mapping[int, tuple[str, ...]] = {
 """What is said of a thing, by what it is worth."""
 
 
-def generate_reviews(
-    sizes: Mapping[str, int], *, seed: int = 1
-) -> dict[str, list[tuple[str, str]]]:
+def generate_reviews(sizes: Mapping[str, int]) -> dict[str, list[tuple[str, str]]]:
     """Pairs of stars, 1 to 5, and a review of one or two things.
 
     The stars are 3 and the mean of what its words are worth, rounded half up.
     """
-    draw = random.Random(seed)  # noqa: S311  # no secret
+    draw = random.Random(1)  # noqa: S311  # no secret
     found: dict[str, str] = {}
     while len(found) < sum(sizes.values()):
         things = draw.sample(THINGS, draw.randint(1, 2))

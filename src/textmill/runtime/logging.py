@@ -88,16 +88,14 @@ def log_to_stderr(rank: int = 0) -> None:
 
 
 @contextmanager
-def log_to_folder(folder: Path, *, rank: int = 0) -> Iterator[Path]:
+def log_to_folder(folder: Path) -> Iterator[None]:
     """While the block runs, appends textmill's lines, dated, to the folder's ``log.txt``.
 
-    Other ranks than 0 write ``log-<rank>.txt``. The file has all lines from ``INFO`` on; the
-    caller's own handlers keep the level of the logger ``textmill``. If no logging is configured,
-    warnings go to stderr as well (of other ranks errors), as Python shows them where a logger has
-    no handler. Yields the file's path.
+    The file has all lines from ``INFO`` on; the caller's own handlers keep the level of the logger
+    ``textmill``. If no logging is configured, warnings go to stderr as well, as Python shows them
+    if a logger has no handler.
     """
-    path = folder / (LOG_FILE if rank == 0 else f"log-{rank}.txt")
-    descriptor = open_in_place(path, os.O_RDWR | os.O_CREAT | os.O_APPEND)
+    descriptor = open_in_place(folder / LOG_FILE, os.O_RDWR | os.O_CREAT | os.O_APPEND)
     stream = os.fdopen(descriptor, "a", encoding="utf-8", errors="backslashreplace")
     handler, shown = logging.StreamHandler(stream), _Stderr()
     handler.setLevel(logging.INFO)
@@ -105,7 +103,7 @@ def log_to_folder(folder: Path, *, rank: int = 0) -> Iterator[Path]:
     logger = logging.getLogger("textmill")
     before, wanted = logger.level, logger.getEffectiveLevel()
     of_user, filtered = list(_handlers_of_user(logger)), _UserLevel(wanted)
-    shown.setLevel(max(wanted, logging.WARNING if rank == 0 else logging.ERROR))
+    shown.setLevel(max(wanted, logging.WARNING))
     shown.setFormatter(_Printable("%(message)s"))
     for each in (handler,) if of_user else (handler, shown):
         logger.addHandler(each)
@@ -114,7 +112,7 @@ def log_to_folder(folder: Path, *, rank: int = 0) -> Iterator[Path]:
     if wanted > logging.INFO:
         logger.setLevel(logging.INFO)
     try:
-        yield path
+        yield
     finally:
         for each in (handler, shown):
             logger.removeHandler(each)

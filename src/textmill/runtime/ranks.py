@@ -38,7 +38,6 @@ class Ranks:
         env: This process's place; ``world_size`` 1 needs no group.
         url: How the ranks find each other, as torch has it: ``tcp://host:port``, or ``env://`` for
             MASTER_ADDR and MASTER_PORT, as torchrun sets them.
-        timeout: Seconds after which an exchange fails if a rank does not take part.
 
     Example:
         >>> import torch
@@ -47,9 +46,7 @@ class Ranks:
         (1, False, ['a'], tensor(2.))
     """
 
-    def __init__(
-        self, env: Env, *, url: str | None = None, timeout: float = _GROUP_TIMEOUT
-    ) -> None:
+    def __init__(self, env: Env, *, url: str | None = None) -> None:
         self.env = env
         self._started = False
         self._dist: Any = None
@@ -59,7 +56,7 @@ class Ranks:
 
             self._dist = dist
             with self._exchanging():
-                self._join(url or "env://", timedelta(seconds=timeout))
+                self._join(url or "env://")
 
     @classmethod
     def of(cls, env: Env) -> "Ranks":
@@ -67,8 +64,8 @@ class Ranks:
         known = _JOINED[-1] if _JOINED else None
         return known if known is not None and known.env == env else cls(env)
 
-    def _join(self, url: str, timeout: timedelta) -> None:
-        dist, env = self._dist, self.env
+    def _join(self, url: str) -> None:
+        dist, env, timeout = self._dist, self.env, timedelta(seconds=_GROUP_TIMEOUT)
         if dist.is_initialized():
             store = dist.distributed_c10d._get_default_store()
         else:
@@ -79,7 +76,7 @@ class Ranks:
             found = dist.rendezvous(url, env.rank, env.world_size, timeout=timeout)
             store, _, _ = next(found)
         host = urlsplit(url).hostname or os.environ.get("MASTER_ADDR")
-        self._liveness = Liveness(env, store, host=host, timeout=timeout.total_seconds())
+        self._liveness = Liveness(env, store, host=host, timeout=_GROUP_TIMEOUT)
         if not dist.is_initialized():
             dist.init_process_group(
                 "nccl" if env.device.startswith("cuda") else "gloo",

@@ -231,8 +231,7 @@ def compare_encoder(task: ColumnsTask, folder: Path, rows: Sequence[Row]) -> Com
     form = form_of(task, encoder)
     config = pretrained_config(encoder.config.architecture or {}, "", needed_by=FORMAT)
     model, tokenizer = loaded(form.loader, folder, **_options(config, form))
-    both = _Both(task, encoder, model, tokenizer)
-    found = (_vectors_apart if form.alone else _answers_apart)(both, rows)
+    found = (_vectors_apart if form.alone else _answers_apart)(task, model, tokenizer, rows)
     apart = ((each is not None, each or 0.0) for each in found)
     if not form.alone:
         return compare(rows, apart, note=form.note)
@@ -240,28 +239,19 @@ def compare_encoder(task: ColumnsTask, folder: Path, rows: Sequence[Row]) -> Com
     return compare(rows, apart, numbers, things=things, note=form.note)
 
 
-@dataclass(frozen=True)
-class _Both:
-    """The run's model, and the export as transformers loads it."""
-
-    task: ColumnsTask
-    encoder: PretrainedEncoder
-    model: Any
-    tokenizer: Any
-
-
-def _answers_apart(both: _Both, rows: Sequence[Row]) -> Iterator[float | None]:
+def _answers_apart(
+    task: ColumnsTask, model: Any, tokenizer: Any, rows: Sequence[Row]
+) -> Iterator[float | None]:
     """Differences of the numbers of answers; None if the answers differ in something else."""
-    task = both.task
     text, encoded = task.text, task.text.encode(rows, with_targets=False)
     over, cut = {*encoded.over_length.tolist()}, task.text.cut(encoded)
     ours = [task.answer_row(answer) for answer in task.predict(rows)]
     for number, row in enumerate(rows):
         batch = collate_columns(cut, text.inputs, np.array([number]))
-        read = _read(both.encoder, batch)
+        read = _read(_encoder(task), batch)
         if number not in over and read.whole:
-            refuse_other_ids(_given(both, row), read.ids[0].tolist(), row)
-        [answer] = task.answers(_scores(both, read), batch)
+            refuse_other_ids(_ids_of(task, tokenizer, row), read.ids[0].tolist(), row)
+        [answer] = task.answers(_scores(task, model, read), batch)
         yield difference(ours[number], task.answer_row(task.text.completed(answer, row)))
 
 
@@ -294,21 +284,20 @@ def _read(encoder: PretrainedEncoder, batch: ColumnBatch) -> _Read:
     return _Read(ids, types=types if encoder.typed else None)
 
 
-def _given(both: _Both, row: Row) -> list[int]:
+def _ids_of(task: ColumnsTask, tokenizer: Any, row: Row) -> list[int]:
     """The ids of a row by the exported tokenizer."""
-    columns, tokenizer = both.task.text.input_columns, both.tokenizer
-    if "pieces" in both.task.text.inputs:
+    columns = task.text.input_columns
+    if "pieces" in task.text.inputs:
         words = words_in(row[columns[0]], columns[0], 0)
         return list(tokenizer(words, is_split_into_words=True)["input_ids"])
     return list(tokenizer(*(row[name] for name in columns))["input_ids"])
 
 
 @torch.inference_mode()
-def _scores(both: _Both, read: _Read) -> Tensor:
+def _scores(task: ColumnsTask, model: Any, read: _Read) -> Tensor:
     """Scores of a row in the task's own form, from those of transformers."""
-    task = both.task
     given = {} if read.types is None else {"token_type_ids": read.types}
-    scores: Tensor = both.model(input_ids=read.ids, **given).logits
+    scores: Tensor = model(input_ids=read.ids, **given).logits
     if read.begins is not None:
         return scores.gather(1, read.begins[..., None].expand(-1, -1, scores.shape[-1]))
     if (span := _span(task)) is not None:
@@ -318,10 +307,12 @@ def _scores(both: _Both, read: _Read) -> Tensor:
 
 
 @torch.inference_mode()
-def _vectors_apart(both: _Both, rows: Sequence[Row]) -> Iterator[float | None]:
+def _vectors_apart(
+    task: ColumnsTask, model: Any, tokenizer: Any, rows: Sequence[Row]
+) -> Iterator[float | None]:
     """Differences of the vectors of rows' first texts; None if more than is allowed."""
-    task = both.task
-    name, device, most = task.text.input_columns[0], task.device, _most(task, both.encoder)
+    encoder = _encoder(task)
+    name, device, most = task.text.input_columns[0], task.device, _most(task, encoder)
     spaced = "pieces" in task.text.inputs
     column = TextColumn(name, _tokenizer(task), limit=most)
     texts = [row[name] for row in rows]
@@ -329,11 +320,11 @@ def _vectors_apart(both: _Both, rows: Sequence[Row]) -> Iterator[float | None]:
     encoded = column.encode([f" {text}" for text in texts] if spaced else texts)
     task.module.eval()
     for row, text, each in zip(rows, texts, column.cut(encoded, most), strict=True):
-        ids = both.tokenizer(text, truncation=True)["input_ids"]
+        ids = tokenizer(text, truncation=True)["input_ids"]
         refuse_other_ids(ids, each.tolist(), row)
         given = torch.tensor([ids])
-        ours = both.encoder(given.to(device), torch.tensor([len(ids)], device=device)).cpu().float()
-        theirs = both.model(input_ids=given).last_hidden_state
+        ours = encoder(given.to(device), torch.tensor([len(ids)], device=device)).cpu().float()
+        theirs = model(input_ids=given).last_hidden_state
         apart = float(((ours - theirs).abs() / ours.abs().clamp(min=1)).max())
         yield apart if apart <= NUMBERS[1] else None
 

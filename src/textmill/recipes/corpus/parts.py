@@ -103,20 +103,13 @@ def _vocabulary(pair: Pair) -> list[str]:
     return list(dict.fromkeys(words))
 
 
-def write_corpus(folder: Path, seed: int = 0) -> dict[str, Path]:
+def write_corpus(folder: Path) -> dict[str, Path]:
     """Writes train.tsv, valid.tsv and test.tsv (English, tab, French) where they are not there yet.
-
-    Args:
-        folder: Made if absent.
-        seed: Of the split.
 
     Returns:
         The three paths by part: "train", "valid", "test".
-
-    Raises:
-        StorageError: When the disk is full or the folder cannot be written.
     """
-    corpus = load_corpus(seed)
+    corpus = load_corpus()
     parts = {"train": corpus.train, "valid": corpus.valid, "test": corpus.test}
     folder.mkdir(parents=True, exist_ok=True)
     paths = {}

@@ -255,25 +255,17 @@ def text_to_text(task: Seq2Seq.Config, *, metric: str) -> Recipe:
 @register_experiment("translation/pretrained")
 def translation_pretrained() -> Recipe:
     """A pretrained encoder-decoder (Marian, NLLB, mT5, ...), fine-tuned to translate."""
-    return text_to_text(
-        Translation.Config(),
-        metric="bleu",
-    )
+    return text_to_text(Translation.Config(), metric="bleu")
 
 
 @register_experiment("summarization/pretrained")
 def summarization_pretrained() -> Recipe:
     """A pretrained encoder-decoder (BART, T5, ...), fine-tuned to summarize texts."""
-    return text_to_text(
-        Summarization.Config(max_source_length=1024, over_length="skip"),
-        metric="rouge1",
-    )
+    task = Summarization.Config(max_source_length=1024, over_length="skip")
+    return text_to_text(task, metric="rouge1")
 
 
 @register_experiment("parsing/pretrained")
 def parsing_pretrained() -> Recipe:
     """A pretrained encoder-decoder (BART, T5, ...), fine-tuned to give texts their logical form."""
-    return text_to_text(
-        SemanticParsing.Config(),
-        metric="exact_match",
-    )
+    return text_to_text(SemanticParsing.Config(), metric="exact_match")

@@ -31,7 +31,13 @@ LOCAL = WordEmbedding.Config(dim=16)
 TINY_CNN: SequenceEncoder.Config = CnnEncoder.Config(filters=8)
 
 
-def classification(model: Classifier.Config, *, lr: float = 2e-3, max_epochs: int = 20) -> Recipe:
+def classification(
+    encoder: SequenceEncoder.Config,
+    *,
+    embedding: WordEmbedding.Config = EMBEDDING,
+    hidden: tuple[int, ...] = (),
+    lr: float = 2e-3,
+) -> Recipe:
     """A recipe that trains a classifier on rows of a label and a text.
 
     Its tokens are pieces of words: numbers, names and misspelt words that training did not have
@@ -43,13 +49,11 @@ def classification(model: Classifier.Config, *, lr: float = 2e-3, max_epochs: in
         tokenizer=FittedTokenizer.Config(kind="bpe", vocab_size=2000, columns=("text",)),
         ngrams=FittedNgrams.Config(vocab_size=30_000),
         labels=FittedLabels.Config(),
-        model=model,
+        model=Classifier.Config(embedding=embedding, encoder=encoder, hidden=hidden),
         task=DocumentClassification.Config(),
         optimizer=Adam.Config(lr=lr),
         lr_scheduler=Linear.Config(warmup_steps=20),
-        trainer=Trainer.Config(
-            max_epochs=max_epochs, selection=Selection.Config(metric="accuracy")
-        ),
+        trainer=Trainer.Config(max_epochs=20, selection=Selection.Config(metric="accuracy")),
     )
 
 
@@ -67,10 +71,7 @@ def local(recipe: Recipe, encoder: SequenceEncoder.Config) -> Recipe:
 @register_with_local("classification/docnn", partial(local, encoder=TINY_CNN))
 def classification_docnn() -> Recipe:
     """A classifier of texts: a convolutional network (Kim 2014) over pieces of words."""
-    encoder: SequenceEncoder.Config = CnnEncoder.Config(widths=(2, 3, 4, 5))
-    return classification(
-        Classifier.Config(embedding=EMBEDDING, encoder=encoder),
-    )
+    return classification(CnnEncoder.Config(widths=(2, 3, 4, 5)))
 
 
 @register_with_local(
@@ -78,19 +79,13 @@ def classification_docnn() -> Recipe:
 )
 def classification_bilstm() -> Recipe:
     """A classifier of texts: a bidirectional LSTM with self-attention (Lin et al. 2017)."""
-    encoder: SequenceEncoder.Config = LstmEncoder.Config()
-    return classification(
-        Classifier.Config(embedding=EMBEDDING, encoder=encoder),
-    )
+    return classification(LstmEncoder.Config())
 
 
 @register_with_local("classification/averaging", partial(local, encoder=AveragingEncoder.Config()))
 def classification_averaging() -> Recipe:
     """A classifier of texts: a deep averaging network (Iyyer et al. 2015)."""
-    encoder: SequenceEncoder.Config = AveragingEncoder.Config()
-    return classification(
-        Classifier.Config(embedding=EMBEDDING, encoder=encoder, hidden=(100,)),
-    )
+    return classification(AveragingEncoder.Config(), hidden=(100,))
 
 
 @register_with_local(
@@ -99,11 +94,8 @@ def classification_averaging() -> Recipe:
 )
 def classification_transformer() -> Recipe:
     """A classifier of texts: a Transformer encoder whose vectors are averaged."""
-    encoder: SequenceEncoder.Config = SelfAttentionEncoder.Config()
-    return classification(
-        Classifier.Config(embedding=WordEmbedding.Config(dim=128), encoder=encoder),
-        lr=5e-4,
-    )
+    embedding = WordEmbedding.Config(dim=128)
+    return classification(SelfAttentionEncoder.Config(), embedding=embedding, lr=5e-4)
 
 
 @register_with_local("classification/ngrams", local_ngrams)

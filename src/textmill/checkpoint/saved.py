@@ -20,17 +20,6 @@ from textmill.checkpoint.parts import plain_parts
 from textmill.checkpoint.run_seal import CONFIG, RunSeal
 from textmill.errors import CheckpointError
 
-PART = "selection"
-"""The part whose state may have ``best``: the step of the best evaluation so far."""
-
-
-def selected_step(path: Path) -> int | None:
-    """The best step when a checkpoint was saved; None if the checkpoint does not say."""
-    state = plain_parts(path, Manifest.read(path)).get(PART)
-    best = state.get("best") if isinstance(state, dict) else None
-    return best if type(best) is int and best >= 0 else None
-
-
 T = TypeVar("T")
 Which = Literal["best", "last"]
 FILES: Mapping[Which, str] = {"best": BEST, "last": LAST}
@@ -195,12 +184,13 @@ class SavedCheckpoints:
 
         A missing pointer is no problem if nothing was selected.
         """
-        for newest, _ in self._candidates()[0]:
+        for newest, manifest in self._candidates()[0]:
             try:
-                step = selected_step(newest)
+                state = plain_parts(newest, manifest).get("selection")
             except CheckpointError:
                 continue  # the next one knows what was best when it was saved
-            if step is None:
+            step = state.get("best") if isinstance(state, dict) else None
+            if type(step) is not int or step < 0:
                 break
             path = self.folder / folder_name(step)
             there = path.is_dir()

@@ -20,9 +20,9 @@ from weakref import WeakKeyDictionary
 from typing_extensions import override
 
 from textmill.config.code_names import CodeNames
-from textmill.config.merge import Settings, structure_of
+from textmill.config.merge import Settings
 from textmill.config.parameters import MISSING, settings_of
-from textmill.config.values.annotations import hints, is_of, is_settable, type_name
+from textmill.config.values.annotations import hints, is_of, is_settable, structure_of, type_name
 from textmill.config.values.raw_values import Entries, Value
 from textmill.config.values.typed_values import plain
 from textmill.errors import Place, UserError, refuse_all

@@ -17,13 +17,13 @@ from textmill.config.ingredient import (
     dependencies_of,
     parameters_of,
 )
-from textmill.config.merge import concept_of, structure_of
+from textmill.config.merge import concept_of
 from textmill.config.parameters import MISSING, Parameter, settings_of
 from textmill.config.planning.plan import Plan, make_plan
 from textmill.config.planning.wiring import IngredientNode, produced
 from textmill.config.recipe import Recipe, experiments
 from textmill.config.registry import Registry, all_registries, find_name, suggest
-from textmill.config.values.annotations import members, type_name, unwrapped
+from textmill.config.values.annotations import members, structure_of, type_name, unwrapped
 from textmill.config.values.raw_values import Entries, written
 from textmill.config.values.typed_values import INVALID, plain
 from textmill.errors import Problem, UserError

@@ -7,11 +7,11 @@ field never resets its siblings.
 
 import dataclasses
 import inspect
+import json
 import typing
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence, Set
+from datetime import timedelta
 from typing import Any
-
-from typing_extensions import override
 
 from textmill.config.code_names import CodeNames, UnknownCodeError, is_component, type_word
 from textmill.config.foreign_names import setting_here
@@ -19,14 +19,20 @@ from textmill.config.parameters import MISSING, Parameter, settings_of
 from textmill.config.registry import all_registries, find_name, suggest
 from textmill.config.values.annotations import (
     PLAIN,
+    bases_of,
     has_word,
+    is_code_type,
+    is_of,
     members,
+    owners_of,
+    structure_of,
     torch_kind,
     type_name,
     unwrapped,
 )
 from textmill.config.values.raw_values import (
     Entries,
+    Items,
     Node,
     Scalar,
     Value,
@@ -36,8 +42,18 @@ from textmill.config.values.raw_values import (
     shown,
     untyped,
 )
-from textmill.config.values.typed_values import INVALID, Values, torch_value
-from textmill.errors import Place, UserError
+from textmill.config.values.typed_values import (
+    INVALID,
+    SCALARS,
+    StandIn,
+    WrongTypeError,
+    expect,
+    from_word,
+    is_quoted,
+    one_of,
+    torch_name,
+)
+from textmill.errors import Place, Problem, UserError
 
 UNSUITED = {"holdout": "These rows are not divided: give valid_data rows of its own. "}
 """Settings that not every component of a kind has, with what to do without."""
@@ -49,13 +65,21 @@ def without_type(node: Entries) -> Entries:
     return dataclasses.replace(node, entries=rest)
 
 
-class Settings(Values):
-    """Resolves layers of nodes into values; notes tell what a change of type kept and discarded."""
+class Settings:
+    """Reads nodes into typed values and resolves their layers; all that is wrong is collected.
+
+    The type decides what a word means: ``no`` is text in a text field and False in a bool field.
+    """
 
     def __init__(self, names: CodeNames | None = None) -> None:
-        super().__init__(names)
+        self.names = names or CodeNames()
+        self.problems: list[Problem] = []
         self.notes: list[str] = []
-        self.code: Place | None = None  # where the ingredient at hand was written
+        """What a change of type kept and discarded."""
+        self.unknown: list[tuple[str, str]] = []
+        """Settings that name code which a file may not have imported, each with the name."""
+        self.code: Place | None = None
+        """Where the ingredient at hand was written."""
 
     def fields(
         self, parameters: Sequence[Parameter], layers: Sequence[Entries], name: str
@@ -144,23 +168,22 @@ class Settings(Values):
         name, wanted = f"{owner}.{parameter.name}", type_name(parameter.annotation)
         self.problem(f"{name}: wanted {wanted}, and no value is given. Set {name}=...", place)
 
-    @override
     def structure(self, node: Node, annotation: Any, name: str) -> Any:
         """Reads a whole dataclass: an item of a list, a member of a union."""
         node = as_entries(node)
-        if isinstance(node, Scalar) and not is_null(node) and concept_of(_owners(annotation)):
+        owners = owners_of(annotation)
+        if isinstance(node, Scalar) and not is_null(node) and concept_of(owners):
             node = Entries({"type": node}, node.place)  # an item is its type alone
         if not isinstance(node, Entries):
             wanted = f"{name}: wanted the settings of {type_name(annotation)}, found {shown(node)}."
             return self.problem(wanted, node.place)
-        if "type" not in node.entries and any(map(inspect.isabstract, _owners(annotation))):
-            wanted = f"{name}: wanted the type of a {concept_of(_owners(annotation))}, found none."
+        if "type" not in node.entries and any(map(inspect.isabstract, owners)):
+            wanted = f"{name}: wanted the type of a {concept_of(owners)}, found none."
             return self.problem(wanted, node.place)
         return self.layered(
             structure_of(annotation, MISSING), Parameter(name, annotation), [node], name
         )
 
-    @override
     def component(self, node: Entries, name: str) -> Any:
         kind = node.entries["type"]
         assert isinstance(kind, Scalar)
@@ -177,7 +200,7 @@ class Settings(Values):
         if isinstance(node, Value) and dataclasses.is_dataclass(node.value):
             # One of the recipe's own may only look like what is wanted; a file could not name it.
             filed = find_name(getattr(node.value, "owner", None))
-            if filed and not isinstance(node.value, _bases(annotation) or kind):
+            if filed and not isinstance(node.value, bases_of(annotation) or kind):
                 wanted = f"wanted the settings of {type_name(annotation)}"
                 text = f"{name}: {wanted}, found those of the {filed[0].concept} {filed[1]}."
                 return self.problem(text, node.place)
@@ -200,7 +223,7 @@ class Settings(Values):
         word = node.text if isinstance(node, Scalar) else str(getattr(node, "value", shown(node)))
         if word == type_word(kind.owner):
             return kind
-        owners = _owners(annotation) or (kind.owner,)
+        owners = owners_of(annotation) or (kind.owner,)
         found = _named_subclasses(owners, kind.owner)
         said = concept_of(owners) or type_name(annotation)
         try:
@@ -233,7 +256,7 @@ class Settings(Values):
             values = {
                 p.name: Value(p.default, self.code)
                 for p in settings_of(before)
-                if (p.name, _bases(p.annotation)) in both and p.default != usual[p.name]
+                if (p.name, bases_of(p.annotation)) in both and p.default != usual[p.name]
             }
         fields = {field for field, _ in both}
         kept = [_entries_of(layer, fields, inside=True) for layer in collected]
@@ -250,13 +273,193 @@ class Settings(Values):
         first = [Entries(values, self.code or by.place)] if values else []
         return [*first, *(layer for layer in kept if layer.entries)]
 
+    def problem(self, message: str, place: Place | None) -> StandIn:
+        """Notes something wrong and returns the stand-in."""
+        self.problems.append(Problem(message, place))
+        return INVALID
+
+    def read(self, node: Node, annotation: Any, name: str) -> Any:
+        """The node as a value of the type, or INVALID with the problem noted under ``name``."""
+        annotation = unwrapped(annotation)
+        origin: Any = typing.get_origin(annotation) or annotation
+        try:
+            if (union := members(annotation)) is not None:
+                return self._union(node, union, name)
+            if annotation in (Any, inspect.Parameter.empty):
+                return self._anything(node, name)
+            if annotation in (None, type(None)):
+                return expect(None, is_null(node))
+            if origin is typing.Literal:
+                return one_of(node, {option: option for option in typing.get_args(annotation)})
+            if torch_kind(annotation):
+                return torch_name(node, torch_kind(annotation))
+            if not isinstance(origin, type):
+                return untyped(node)
+            spelled = origin in (bool, timedelta) or has_word(origin)  # as a file has it
+            if spelled and isinstance(node, Value) and isinstance(node.value, str):
+                node = Scalar(node.value, node.place or Place("code"), quoted=True)
+            for kinds, reader in SCALARS:
+                if issubclass(origin, kinds):
+                    return reader(node, origin)
+            if is_code_type(annotation) and isinstance(node, Scalar):
+                return self._code(node, name)
+            if issubclass(origin, Mapping):
+                return self._mapping(node, annotation, name)
+            if issubclass(origin, Sequence | Set):
+                return self._sequence(node, origin, annotation, name)
+            if isinstance(node, Value) and isinstance(node.value, origin):
+                return node.value
+            if has_word(origin) and isinstance(node, Scalar):
+                return from_word(node, origin)
+            if dataclasses.is_dataclass(origin):
+                return self.structure(node, annotation, name)
+            return untyped(node) if origin is object else expect(None, False)
+        except WrongTypeError as error:
+            wanted = f"{name}: wanted {type_name(annotation)}, found {shown(node)}."
+            return self.problem(f"{name}: {error.message}" if error.message else wanted, node.place)
+
+    def _anything(self, node: Node, name: str) -> Any:
+        """Plain data where no type is asked for; what is of ``type: @module.name`` is made."""
+        if isinstance(node, Items):
+            pairs = enumerate(node.items)
+            return [self._anything(item, f"{name}[{index}]") for index, item in pairs]
+        if isinstance(node, Entries):
+            kind = node.entries.get("type")
+            if isinstance(kind, Scalar) and kind.text.startswith("@"):
+                return self.component(node, name)
+            return {k: self._anything(item, f"{name}.{k}") for k, item in node.entries.items()}
+        return untyped(node)
+
+    def _code(self, node: Scalar, name: str) -> Any:
+        """The class or function that ``@module.name`` names; never one that a run's file names."""
+        expect(None, node.text.startswith("@"))
+        try:
+            if self.names.is_closed(node.place):
+                raise UnknownCodeError(f"'{node.text}' is code, which no run folder may name.")
+            return self.names.find(node.text, node.place)
+        except UnknownCodeError as error:
+            self.unknown.append((name, node.text))
+            raise WrongTypeError(str(error)) from error
+
+    def _union(self, node: Node, union: tuple[Any, ...], name: str) -> Any:
+        if is_null(node) and type(None) in union:
+            return None
+        kinds = [unwrapped(member) for member in union if member is not type(None)]
+        if isinstance(node, Value):
+            exact = [kind for kind in kinds if isinstance(kind, type) and type(node.value) is kind]
+            kinds = exact + kinds
+        named = isinstance(node, Scalar) and node.text.startswith("@")
+        text_last = sorted(kinds, key=lambda kind: (kind is str) != (is_quoted(node) and not named))
+        attempts: list[list[Problem]] = []
+        for kind in text_last:
+            child = self.fresh()
+            value = child.read(node, kind, name)
+            if not child.problems:
+                return value
+            attempts.append(child.problems)
+        alone = _only_scalar(node, text_last)
+        if len(attempts) == 1 or alone is not None:
+            self.problems += attempts[alone or 0]
+            return INVALID
+        raise WrongTypeError(_unquoted(node, kinds, name))
+
+    def fresh(self) -> "Settings":
+        """A reader for an attempt that may fail."""
+        child = Settings(self.names)
+        child.unknown = self.unknown
+        return child
+
+    def _sequence(self, node: Node, origin: type[Any], annotation: Any, name: str) -> Any:
+        if (
+            isinstance(node, Value)
+            and isinstance(node.value, Sequence | Set)
+            and not isinstance(node.value, str)
+        ):
+            node = Items(
+                tuple(Value(item, node.place) for item in node.value), node.place or Place("code")
+            )
+        if not isinstance(node, Items):
+            raise WrongTypeError(self._as_list(node, annotation, name))
+        arguments = typing.get_args(annotation)
+        fixed = origin is tuple and arguments and arguments[-1] is not ...
+        if fixed and arguments == ((),):
+            arguments = ()
+        if fixed and len(arguments) != len(node.items):
+            raise WrongTypeError
+        kinds = arguments if fixed else [arguments[0] if arguments else Any] * len(node.items)
+        found = [
+            self.read(item, kind, f"{name}[{index}]")
+            for index, (item, kind) in enumerate(zip(node.items, kinds, strict=True))
+        ]
+        if INVALID in found:
+            return INVALID
+        if issubclass(origin, frozenset | set):
+            return origin(found)
+        return found if issubclass(list, origin) else tuple(found)
+
+    def _as_list(self, node: Node, annotation: Any, name: str) -> str | None:
+        """For a text that would be right in a list: the error that shows the list."""
+        if not isinstance(node, Scalar) or not node.text:
+            return None
+        words, child = [word.strip() for word in node.text.split(",")], self.fresh()
+        items = Items(tuple(Scalar(word, node.place) for word in words), node.place)
+        found = child.read(items, annotation, name)
+        if child.problems or not words[-1]:
+            return None
+        if any(isinstance(item, str) for item in found):
+            words = [json.dumps(word, ensure_ascii=False) for word in words]
+        wanted = f"wanted {type_name(annotation)}, found {shown(node)}"
+        return f"{wanted}; as a list it is [{', '.join(words)}]."
+
+    def _mapping(self, node: Node, annotation: Any, name: str) -> Any:
+        if (
+            isinstance(node, Value)
+            and isinstance(node.value, Mapping)
+            and is_of(node.value, annotation)
+        ):
+            return node.value
+        node = as_entries(node)
+        if not isinstance(node, Entries):
+            raise WrongTypeError
+        key_kind, value_kind = typing.get_args(annotation) or (str, Any)
+        found = {}
+        for key, item in node.entries.items():
+            place = node.place_of(key)
+            found[self.read(Scalar(key, place), key_kind, f"{name} key")] = self.read(
+                item, value_kind, f"{name}.{key}"
+            )
+        return INVALID if INVALID in (*found, *found.values()) else found
+
+
+def _only_scalar(node: Node, kinds: Sequence[Any]) -> int | None:
+    """Which kind a text can be where all others are lists or mappings: its error says most."""
+    origins = [typing.get_origin(kind) or kind for kind in kinds]
+    alone = [
+        at
+        for at, origin in enumerate(origins)
+        if not (isinstance(origin, type) and issubclass(origin, Sequence | Mapping))
+        or origin is str
+    ]
+    return alone[0] if isinstance(node, Scalar) and len(alone) == 1 else None
+
+
+def _unquoted(node: Node, kinds: Sequence[Any], name: str) -> str | None:
+    """For ``label:stars``, of which a shell has taken the braces: the error that shows the word."""
+    origins = [typing.get_origin(kind) for kind in kinds]
+    if dict not in origins or not isinstance(node, Scalar) or ":" not in node.text:
+        return None
+    return (
+        f"wanted a mapping, found {shown(node)}. A shell takes braces away where the word is not "
+        f"quoted, as '{name}={{a: b}}'."
+    )
+
 
 def _components(config: Any) -> set[tuple[str, tuple[Any, ...]]]:
     """The names of the fields that hold components, each with the settings that it takes."""
     if not dataclasses.is_dataclass(config):
         return set()
     fields = settings_of(config)
-    return {(p.name, _bases(p.annotation)) for p in fields if _owners(p.annotation)}
+    return {(p.name, bases_of(p.annotation)) for p in fields if owners_of(p.annotation)}
 
 
 def _entries_of(layer: Entries, fields: Collection[str], *, inside: bool) -> Entries:
@@ -291,27 +494,6 @@ def _type_of(parameter: Parameter) -> Any:
     return type(parameter.default) if has_type else parameter.annotation
 
 
-def structure_of(annotation: Any, default: Any) -> Any:
-    """The dataclass that a setting is filled as, or None when it is one value."""
-    if dataclasses.is_dataclass(default) and not isinstance(default, type):
-        return type(default)
-    bases = _bases(annotation)
-    return bases[0] if bases else None
-
-
-def _bases(annotation: Any) -> tuple[Any, ...]:
-    """The dataclasses among the annotation and the members of its union."""
-    annotation = unwrapped(annotation)
-    union = members(annotation) or (annotation,)
-    return tuple(
-        a for a in map(unwrapped, union) if isinstance(a, type) and dataclasses.is_dataclass(a)
-    )
-
-
-def _owners(annotation: Any) -> tuple[type[Any], ...]:
-    return tuple(base.owner for base in _bases(annotation) if hasattr(base, "owner"))
-
-
 def _named_subclasses(owners: tuple[type[Any], ...], current: Any) -> dict[str, Any]:
     """Registered subclasses of the owners, by name; a registry that files one is read whole."""
     filing = [each for each in all_registries().values() if each.files_any((*owners, current))]
@@ -325,24 +507,3 @@ def concept_of(owners: tuple[type[Any], ...]) -> str | None:
         if registry.files_any(owners):
             return registry.concept
     return None
-
-
-def to_torch(value: Any, annotation: Any) -> Any:
-    """The value as an ingredient receives it: dtypes and devices become torch's objects."""
-    annotation = unwrapped(annotation)
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        changed = {
-            parameter.name: made
-            for parameter in settings_of(value)
-            if (made := to_torch(parameter.default, parameter.annotation)) is not parameter.default
-        }
-        return dataclasses.replace(value, **changed) if changed else value
-    if isinstance(value, str):
-        kinds = [kind for kind in members(annotation) or (annotation,) if torch_kind(kind)]
-        return torch_value(value, kinds[0]) if kinds else value
-    if isinstance(value, list | tuple):
-        inner = typing.get_args(annotation)[:1] or (Any,)
-        made = [to_torch(item, inner[0]) for item in value]
-        same = all(a is b for a, b in zip(made, value, strict=True))
-        return value if same else type(value)(made)
-    return value

@@ -7,6 +7,7 @@ import pytest
 
 from textmill.config.ingredient import IngredientTable
 from textmill.config.planning.plan import make_plan
+from textmill.config import merge
 from textmill.config.values import typed_values
 from textmill.config.values.yaml_files import dump_yaml
 from textmill.errors import PlanError
@@ -321,7 +322,7 @@ def test_a_bare_word_is_read_once_and_near_the_command(kitchen, monkeypatch):
         return original(node, kind)
 
     original = typed_values._number
-    monkeypatch.setattr(typed_values, "SCALARS", ((float, read), *typed_values.SCALARS))
+    monkeypatch.setattr(merge, "SCALARS", ((float, read), *merge.SCALARS))
     plan = kitchen.plan("lr=3.5e-3")
     assert plan.settings["optimizer"]["lr"] == 3.5e-3
     assert frames == [["read", "fields", "make_plan"]]

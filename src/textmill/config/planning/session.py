@@ -1,15 +1,17 @@
 """Building what was planned: on demand, dependencies first, each ingredient once."""
 
+import dataclasses
+import typing
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from textmill.config.component import Config
 from textmill.config.ingredient import BuiltFrom
-from textmill.config.merge import to_torch
-from textmill.config.parameters import deciding
+from textmill.config.parameters import deciding, settings_of
 from textmill.config.planning.wiring import IngredientNode
 from textmill.config.validators import refuse_read_once
+from textmill.config.values.annotations import DEVICE, members, torch_kind, unwrapped
 from textmill.config.values.typed_values import plain
 from textmill.errors import Place, TextmillError, UserError
 
@@ -103,8 +105,33 @@ def _made(node: IngredientNode, needed: dict[str, Any]) -> tuple[Any, Config | N
             )
         return config.build(**needed), config
     if node.is_config:
-        config = to_torch(node.config, type(node.config))
+        config = _to_torch(node.config, type(node.config))
         return (config if node.name == "model" else config.build(**needed)), config
     kinds = {parameter.name: parameter.annotation for parameter in node.wiring.settings}
-    settings = {name: to_torch(item, kinds[name]) for name, item in node.settings.items()}
+    settings = {name: _to_torch(item, kinds[name]) for name, item in node.settings.items()}
     return value(**settings, **needed), None
+
+
+def _to_torch(value: Any, annotation: Any) -> Any:
+    """The value as an ingredient receives it: dtypes and devices become torch's objects."""
+    annotation = unwrapped(annotation)
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        changed = {
+            parameter.name: made
+            for parameter in settings_of(value)
+            if (made := _to_torch(parameter.default, parameter.annotation)) is not parameter.default
+        }
+        return dataclasses.replace(value, **changed) if changed else value
+    if isinstance(value, str):
+        kinds = [kind for kind in members(annotation) or (annotation,) if torch_kind(kind)]
+        if not kinds:
+            return value
+        import torch
+
+        return torch.device(value) if torch_kind(kinds[0]) == DEVICE else getattr(torch, value)
+    if isinstance(value, list | tuple):
+        inner = typing.get_args(annotation)[:1] or (Any,)
+        made = [_to_torch(item, inner[0]) for item in value]
+        same = all(a is b for a, b in zip(made, value, strict=True))
+        return value if same else type(value)(made)
+    return value

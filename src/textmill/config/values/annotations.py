@@ -119,6 +119,27 @@ def is_settable(annotation: Any) -> bool:
     return dataclasses.is_dataclass(annotation) or has_word(annotation)
 
 
+def structure_of(annotation: Any, default: Any) -> Any:
+    """The dataclass that a setting is filled as, or None when it is one value."""
+    if dataclasses.is_dataclass(default) and not isinstance(default, type):
+        return type(default)
+    bases = bases_of(annotation)
+    return bases[0] if bases else None
+
+
+def bases_of(annotation: Any) -> tuple[Any, ...]:
+    """The dataclasses among the annotation and the members of its union."""
+    annotation = unwrapped(annotation)
+    union = members(annotation) or (annotation,)
+    return tuple(
+        a for a in map(unwrapped, union) if isinstance(a, type) and dataclasses.is_dataclass(a)
+    )
+
+
+def owners_of(annotation: Any) -> tuple[type[Any], ...]:
+    return tuple(base.owner for base in bases_of(annotation) if hasattr(base, "owner"))
+
+
 def is_of(value: object, annotation: Any) -> bool:
     """Whether a Python object is of the annotated type, with all that it contains.
 

@@ -229,8 +229,8 @@ def _compare(task: GenerativeTask, folder: Path, rows: Sequence[Row]) -> Compari
     drawn = ("sample", "seed", "temperature", "top_k", "top_p") if decoding.sample else ()
     off = {name: getattr(Decoding, name) for name in drawn}  # the same draws are nowhere else
     decoding = replace(decoding, n_best=1, **off)
-    for row, each in zip(rows, asked, strict=True):
-        refuse_other_ids(tokenizer(each.text)["input_ids"], each.source, row)
+    for number, each in enumerate(asked):
+        refuse_other_ids(rows, number, tokenizer(each.text)["input_ids"], each.source)
     # Nothing is padded, and all that are asked together have one limit.
     answers = by_length(
         [each.source for each in asked],

@@ -250,7 +250,8 @@ def _answers_apart(
         batch = collate_columns(cut, text.inputs, np.array([number]))
         read = _read(_encoder(task), batch)
         if number not in over and read.whole:
-            refuse_other_ids(_ids_of(task, tokenizer, row), read.ids[0].tolist(), row)
+            ids = _ids_of(task, tokenizer, row)
+            refuse_other_ids(rows, number, ids, read.ids[0].tolist())
         [answer] = task.answers(_scores(task, model, read), batch)
         yield difference(ours[number], task.answer_row(task.text.completed(answer, row)))
 
@@ -319,9 +320,9 @@ def _vectors_apart(
     texts = [" ".join(words_in(text, name, 0)) if spaced else text for text in texts]
     encoded = column.encode([f" {text}" for text in texts] if spaced else texts)
     task.module.eval()
-    for row, text, each in zip(rows, texts, column.cut(encoded, most), strict=True):
+    for number, (text, each) in enumerate(zip(texts, column.cut(encoded, most), strict=True)):
         ids = tokenizer(text, truncation=True)["input_ids"]
-        refuse_other_ids(ids, each.tolist(), row)
+        refuse_other_ids(rows, number, ids, each.tolist())
         given = torch.tensor([ids])
         ours = encoder(given.to(device), torch.tensor([len(ids)], device=device)).cpu().float()
         theirs = model(input_ids=given).last_hidden_state

@@ -160,10 +160,12 @@ def loaded(loader: str, folder: Path, **options: Any) -> tuple[Any, Any]:
         return model.eval(), transformers.AutoTokenizer.from_pretrained(folder)
 
 
-def refuse_other_ids(found: Sequence[int], wanted: Sequence[int], row: Row) -> None:
+def refuse_other_ids(
+    rows: Sequence[Row], number: int, found: Sequence[int], wanted: Sequence[int]
+) -> None:
     """Refuses an export whose tokenizer reads a row otherwise than the run's."""
     if [*found] != [*wanted]:
         raise ExportError(
-            f"In the export the row {shown(row)} has the token ids {found[:20]}, but in the run "
-            f"{wanted[:20]}. Nothing was written."
+            f"In the export row {number} ({shown(rows[number])}) has the token ids {found[:20]}, "
+            f"but in the run {wanted[:20]}. Nothing was written."
         )

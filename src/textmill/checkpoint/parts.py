@@ -79,7 +79,8 @@ def read_part(
 ) -> Any:
     """Joins the plain half of a part with its tensors, read from verified bytes."""
     if name not in plain:
-        raise CheckpointError(f"part {name!r} is not in the checkpoint, which has {_names(plain)}")
+        has = ", ".join(map(repr, sorted(plain))) or "no parts"
+        raise CheckpointError(f"part {name!r} is not in the checkpoint, which has {has}")
     file, tensors = tensor_file(name), {}
     try:
         if file in manifest.files:
@@ -181,7 +182,3 @@ def _describe(value: Any) -> str:
     if not isinstance(value, Tensor):
         return type(value).__name__
     return f"{str(value.dtype).removeprefix('torch.')}{list(value.shape)}"
-
-
-def _names(names: Mapping[str, Any]) -> str:
-    return ", ".join(map(repr, sorted(names))) or "no parts"

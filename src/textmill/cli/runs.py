@@ -189,7 +189,7 @@ class Listed:
             self.recipe,
             self.state,
             self.steps,
-            _time(self.written),
+            f"{datetime.fromtimestamp(self.written):%Y-%m-%d %H:%M}" if self.written else "-",
             f"{size_of(self.path) / 1e6:,.1f}",
             self.best,
             " ".join(shown),
@@ -238,10 +238,6 @@ def _steps(path: Path, result: Mapping[str, Any]) -> str:
         return f"{result['steps']:,}"
     last = SavedCheckpoints.of(path).pointer("last")
     return "-" if last is None else f"{last.step:,}"
-
-
-def _time(seconds: float) -> str:
-    return f"{datetime.fromtimestamp(seconds):%Y-%m-%d %H:%M}" if seconds else "-"
 
 
 def _add_verify(parser: argparse.ArgumentParser) -> None:

@@ -64,6 +64,7 @@ def run(args: argparse.Namespace) -> int:
         if importlib.util.find_spec(package) is None:
             raise MissingExtraError(package, extra="serve", what="textmill serve")
     from textmill.serving.app import Service
+    from textmill.serving.examples import examples_of
     from textmill.serving.server import bound, read_token, serve
 
     log_to_stderr()
@@ -78,8 +79,15 @@ def run(args: argparse.Namespace) -> int:
                 "Whoever reaches %s can ask: there is no token. --token-file FILE sets one.",
                 args.host,
             )
-        predictor, examples = _model(args) if args.pipeline is None else _pipeline(args, limits)
-        name = _name(Path(args.run)) if args.pipeline is None else args.pipeline
+        if args.pipeline is None:
+            predictor = load_predictor(args)
+            run, asked = Path(args.run), args.run
+            examples = examples_of(run, predictor)
+            # The folder as it was typed, without its parents.
+            name = run.resolve().name if run.is_absolute() or not run.name else str(run)
+        else:
+            predictor, examples = _pipeline(args, limits)
+            name = asked = args.pipeline
         service = Service(
             predictor=predictor,
             name=name,
@@ -88,16 +96,8 @@ def run(args: argparse.Namespace) -> int:
             hosts=frozenset({"127.0.0.1", "localhost", "[::1]", args.host}) if own else None,
             examples=examples,
         )
-        asked = args.run if args.pipeline is None else args.pipeline
         serve(service, listener, lambda url: print(f"{asked} at {url}/", flush=True))
     return 0
-
-
-def _model(args: argparse.Namespace) -> "tuple[RowPredictor, list[dict[str, Any]]]":
-    from textmill.serving.examples import examples_of
-
-    predictor = load_predictor(args)
-    return predictor, examples_of(Path(args.run), predictor)
 
 
 def _pipeline(
@@ -119,8 +119,3 @@ def _pipeline(
     cells = [cell for row in examples_of(folder, pipeline.predictor) for cell in row.values()]
     texts = [cell if isinstance(cell, str) else " ".join(map(str, cell)) for cell in cells]
     return PipelineRows(pipeline, limits.timeout), [{"text": text} for text in texts]
-
-
-def _name(run: Path) -> str:
-    """The name of the model on its page: the folder as it was typed, without its parents."""
-    return run.resolve().name if run.is_absolute() or not run.name else str(run)

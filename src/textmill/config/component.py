@@ -306,13 +306,15 @@ def refuse_other_methods(kind: type[Any]) -> None:
 
 
 def _called_otherwise(hook: Any, own: Any) -> Iterator[str]:
-    """Whether a method takes what is given to the hook that it overrides."""
+    """What is wrong with a method that does not take what is given to the one it overrides."""
     if not (isinstance(hook, FunctionType) and isinstance(own, FunctionType)):
         return
     named = hook.__qualname__.startswith("Callback.") and not hook.__name__.startswith("_")
-    if not (_is_library_function(hook) and (named or _is_abstract(hook))):
+    if not (hook.__module__.startswith("textmill.") and (named or _is_abstract(hook))):
         return
     _, *wanted = inspect.signature(hook).parameters.values()
+    if any(p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD) for p in wanted):
+        return
     by_name = {p.name: None for p in wanted if p.kind is p.KEYWORD_ONLY}
     by_place = [None for p in wanted if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
     taken = inspect.signature(own)
@@ -322,13 +324,6 @@ def _called_otherwise(hook: Any, own: Any) -> Iterator[str]:
         has = ", ".join(list(taken.parameters)[1:])
         called = f"{hook.__name__}({', '.join(p.name for p in wanted)})"
         yield f"{hook.__name__} takes ({has}), and is called as {called}."
-
-
-def _is_library_function(hook: FunctionType) -> bool:
-    """Whether textmill has it, and says all that it is given."""
-    open_kinds = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
-    taken = inspect.signature(hook).parameters.values()
-    return hook.__module__.startswith("textmill.") and not any(p.kind in open_kinds for p in taken)
 
 
 def _is_abstract(hook: Any) -> bool:

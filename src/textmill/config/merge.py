@@ -224,10 +224,12 @@ class Settings:
         if word == type_word(kind.owner):
             return kind
         owners = owners_of(annotation) or (kind.owner,)
-        found = _named_subclasses(owners, kind.owner)
+        filing = [r for r in all_registries().values() if r.files_any((*owners, kind.owner))]
+        every = {n: registry.get(n) for registry in filing for n in registry.names()}
+        found = {n: e for n, e in every.items() if isinstance(e, type) and issubclass(e, owners)}
         said = concept_of(owners) or type_name(annotation)
         try:
-            named = self.names.find(word, node.place) if word.startswith("@") else found[word]
+            named: Any = self.names.find(word, node.place) if word[:1] == "@" else found[word]
         except (KeyError, UnknownCodeError) as error:
             if self.names.is_closed(node.place):
                 self.unknown.append((name, word))
@@ -492,13 +494,6 @@ def _type_of(parameter: Parameter) -> Any:
     untyped_parameter = parameter.annotation in (inspect.Parameter.empty, Any)
     has_type = untyped_parameter and parameter.default is not None
     return type(parameter.default) if has_type else parameter.annotation
-
-
-def _named_subclasses(owners: tuple[type[Any], ...], current: Any) -> dict[str, Any]:
-    """Registered subclasses of the owners, by name; a registry that files one is read whole."""
-    filing = [each for each in all_registries().values() if each.files_any((*owners, current))]
-    found = {name: registry.get(name) for registry in filing for name in registry.names()}
-    return {n: e for n, e in found.items() if isinstance(e, type) and issubclass(e, owners)}
 
 
 def concept_of(owners: tuple[type[Any], ...]) -> str | None:

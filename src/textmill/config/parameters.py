@@ -36,19 +36,18 @@ def settings_of(config: object) -> list[Parameter]:
     found = []
     for entry in dataclasses.fields(kind):
         if entry.init:
-            default = _default(entry) if kind is config else getattr(config, entry.name)
+            if kind is not config:
+                default = getattr(config, entry.name)
+            elif entry.default_factory is not dataclasses.MISSING:
+                default = entry.default_factory()
+            else:
+                default = MISSING if entry.default is dataclasses.MISSING else entry.default
             in_key = entry.metadata.get("in_key", True)
             doc = docs.get(entry.name, "")
             found.append(
                 Parameter(entry.name, types.get(entry.name, entry.type), default, doc, in_key)
             )
     return found
-
-
-def _default(entry: dataclasses.Field[Any]) -> Any:
-    if entry.default_factory is not dataclasses.MISSING:
-        return entry.default_factory()
-    return MISSING if entry.default is dataclasses.MISSING else entry.default
 
 
 def deciding(value: Any) -> Any:

@@ -293,12 +293,13 @@ def saved_plan(
         words: Settings as on the command line, which override the saved ones.
         instead: By ingredient, another one whose saved settings are taken.
         allow_code: Whether the modules that the file names may be imported.
-
     """
     saved = saved_nodes(run, section)
     taken = {name: (instead or {}).get(name, name) for name in names}
     kept = {name: saved.entries[key] for name, key in taken.items() if key in saved.entries}
-    swaps = _swaps(run)
+    top = read_yaml(run / "config.yaml").entries.get("swaps")
+    swapped = top.entries if isinstance(top, Entries) else {}  # import paths; nothing is imported
+    swaps = {name: item.text for name, item in swapped.items() if isinstance(item, Scalar)}
     closed = () if allow_code else (str(run / "config.yaml"),)
     code = CodeNames(closed=closed)
     table = {
@@ -320,13 +321,6 @@ def saved_plan(
     if plan.problems:
         raise PlanError(plan.problems)
     return plan
-
-
-def _swaps(run: Path) -> dict[str, str]:
-    """The import paths in a run's ``config.yaml``, as text: nothing is imported."""
-    saved = read_yaml(run / "config.yaml").entries.get("swaps")
-    items = saved.entries if isinstance(saved, Entries) else {}
-    return {name: item.text for name, item in items.items() if isinstance(item, Scalar)}
 
 
 def _component(run: Path, name: str, node: Any, *, swap: str | None, code: CodeNames) -> Any:

@@ -14,7 +14,6 @@ from typing import Any, Literal
 
 from textmill.checkpoint.layout import has_checkpoints
 from textmill.config.planning.key import run_key
-from textmill.config.planning.plan import Plan
 from textmill.config.planning.wiring import reached
 from textmill.errors import PlanError, TextmillError, UserError
 from textmill.launch.launcher import Job, program
@@ -266,7 +265,10 @@ def plan_cell(
     folder = choose_folder(planned, run_dir=None, again=False)
 
     def read() -> Mapping[str, str]:
-        settings = _data_settings(planned.plan)
+        # What decides which rows are read, and the files that it names.
+        data = {n: planned.plan.settings.get(n) for n in reached(planned.plan.nodes, DATA)}
+        found = [data, named_paths(planned.plan)]
+        settings = json.dumps(found, sort_keys=True, default=str)
         if settings not in digests:
             session = planned.start(Path(), "train", named.device)
             digests[settings] = read_data(session, planned.plan, None)
@@ -285,12 +287,6 @@ def place_cell(named: Named, fixed: Sequence[str], chosen: tuple[str, ...]) -> C
     except TextmillError as error:
         nowhere = Path("-", hashlib.sha256(" ".join(chosen).encode()).hexdigest()[:12])
         return Cell(chosen, (*fixed, *chosen), nowhere, "failed", str(error))
-
-
-def _data_settings(plan: Plan) -> str:
-    """The settings that decide what is read, and the files that they name, as text."""
-    settings = {name: plan.settings.get(name) for name in sorted(reached(plan.nodes, DATA))}
-    return json.dumps([settings, named_paths(plan)], sort_keys=True, default=str)
 
 
 def check_first(named: Named, cells: Sequence[Cell]) -> str:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from textmill.errors import TextmillError
 from textmill.launch.cells import SEEDS, Axis, Cell
-from textmill.metrics.reporters.html_page import Markup, cards, details, page, section, table
+from textmill.metrics.reporters.html_page import cards, details, page, section, table
 from textmill.metrics.tables import format_value, is_of_label, text_table
 from textmill.run_folder.folder import RunFolder
 from textmill.run_folder.record import mapping, numbers, selected_by
@@ -213,6 +213,9 @@ def grid_html(grid: GridTable, title: str, command: str) -> str:
         [o.cell.label, o.cell.state, _shown(grid.metric, o.best), o.cell.folder]
         for o in grid.outcomes[:MOST_LINES]
     ]
+    header, rows = grid.header(grid.tests), grid.formatted(grid.tests)[:MOST_LINES]
+    numeric = range(len(grid.axes) + 1, len(header) - 2)
+    results = table(header, rows, numeric=numeric, marked=[0] if grid.best is not None else [])
     every = table(["cell", "state", grid.metric or "best", "run"], runs, numeric=[2])
     return page(
         title,
@@ -220,17 +223,11 @@ def grid_html(grid: GridTable, title: str, command: str) -> str:
         section(
             "Result", cards(facts), *([f"Best run: {grid.best.cell.folder}"] if grid.best else [])
         ),
-        section("Table", _table(grid)),
+        section("Table", results),
         section("Not finished", *([table(["cell", "state", "why"], reasons)] if reasons else [])),
         section("Cells", *([details(f"All {len(states):,} cells", every)] if grid.seeded else [])),
         note=command,
     )
-
-
-def _table(grid: GridTable) -> Markup:
-    header, rows = grid.header(grid.tests), grid.formatted(grid.tests)[:MOST_LINES]
-    numeric = range(len(grid.axes) + 1, len(header) - 2)
-    return table(header, rows, numeric=numeric, marked=[0] if grid.best is not None else [])
 
 
 def _shown(name: str, value: object) -> str:

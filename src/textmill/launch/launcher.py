@@ -121,13 +121,9 @@ def launcher_of(
     device: str = "auto",
     commands: int | None = None,
 ) -> Launcher:
-    """Makes the launcher of a grid or a watch.
+    """Makes the launcher of a grid or a watch: the one that is asked for, else this machine.
 
-    Args:
-        asked: Settings of another launcher; None: this machine.
-        jobs: Commands at a time; None: as many as there is room for.
-        device: The device of commands on this machine.
-        commands: How many commands there are in all, if that is known.
+    It runs ``jobs`` commands at a time, or as many as there is room for, of ``commands`` in all.
     """
     if jobs is not None and jobs < 1:
         raise UserError(f"--jobs is {jobs}; wanted how many run at a time, at least 1.")

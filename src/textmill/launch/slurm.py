@@ -248,10 +248,7 @@ class SlurmJobs:
     def start(self, words: Sequence[str], log: Path | None, name: str) -> SlurmJob:
         """Hands over a command, unless a job of that name waits or runs already.
 
-        Args:
-            words: The words of the command line.
-            log: The file for its output; None: one in ``slurm.folder``.
-            name: The job's name.
+        Without a ``log`` its output goes to a file in ``slurm.folder``.
         """
         if (known := self._before.pop(name, None)) is not None:
             LOG.info("%s was handed over before, and its job has not ended.", name)

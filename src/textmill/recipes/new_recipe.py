@@ -29,19 +29,9 @@ REVIEWS = {"train": 1000, "valid": 200, "test": 200}
 def new_recipe(name: str, *, template: str = "translation", where: Path | None = None) -> Path:
     """Writes a folder ``name`` with ``name.py``, ``test_name.py``, ``README.md`` and ``data``.
 
-    The template ``lightning`` is a project of Lightning and Hydra, with folders of its own.
-
-    Args:
-        name: What the recipe is called; a name of Python's, since the test may import it.
-        template: Which one.
-        where: The folder in which it is made; the working folder if none is given.
-
-    Returns:
-        The new folder.
-
-    Raises:
-        UserError: The name cannot be, the template does not exist, or the folder does.
-        StorageError: It cannot be written; nothing of it is left.
+    The template ``lightning`` is a project of Lightning and Hydra, with folders of its own. The
+    name must be one of Python's, since the test may import it. Returns the new folder, in ``where``
+    or the working folder.
     """
     _check_name(name)
     if template not in TEMPLATES:

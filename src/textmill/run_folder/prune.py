@@ -75,15 +75,8 @@ def plan_prune(
 ) -> PrunePlan:
     """Finds what can be deleted; nothing is changed.
 
-    Only finished runs are touched, and only if no process works in them. The best checkpoint of a
-    run always stays, unless whole runs are deleted.
-
-    Args:
-        root: A folder with runs in it, however deep; or one run.
-        keep: How many of a run's newest checkpoints stay besides the best.
-        older_than: Only runs that were last written to so long ago.
-        whole_runs: Delete whole run folders, with their best checkpoint, values and record.
-        now: The present moment.
+    Only finished runs are touched, those below ``root`` or itself, and only if no process works in
+    them. The best checkpoint of a run and the ``keep`` newest stay, unless whole runs are deleted.
     """
     if not root.is_dir():
         raise UserError(f"There is no folder {root}; wanted the folder that runs are in.")

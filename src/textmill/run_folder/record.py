@@ -45,16 +45,20 @@ class Record:
                 f"{path / 'metrics.jsonl'} has more than {MOST_LINES:,} lines, which no run writes."
             )
         sources = sorted(p for p in path.rglob("*.py") if p.is_file() and not p.is_symlink())
-        info = RunFolder(path).info
+        info, kept = RunFolder(path).info, None
+        if info.get("finished"):
+            kept = used_step(mapping(info, "result"))
+        else:
+            with suppress(CheckpointError):
+                best = SavedCheckpoints.of(path).pointer("best")
+                kept = None if best is None else best.step
         return cls(
             path=path,
             info=info,
             settings=saved_settings(path),
             code={p.relative_to(path).as_posix(): sha256(p) for p in sources},
             values=values,
-            kept_step=used_step(mapping(info, "result"))
-            if info.get("finished")
-            else _best_step(path),
+            kept_step=kept,
         )
 
     @property
@@ -85,14 +89,6 @@ def used_step(result: Mapping[str, Any]) -> int | None:
         if isinstance(step, int):
             return step
     return None
-
-
-def _best_step(path: Path) -> int | None:
-    """The step that ``best.json`` names, for a run that is not finished."""
-    pointer = None
-    with suppress(CheckpointError):
-        pointer = SavedCheckpoints.of(path).pointer("best")
-    return None if pointer is None else pointer.step
 
 
 def saved_settings(path: Path) -> dict[str, Any]:

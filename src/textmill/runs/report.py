@@ -126,8 +126,7 @@ def write_report(
     Args:
         folder: The run folder.
         against: The run to compare with; None: the last one beside it that can be read.
-        facts: What is known while the run is on and not yet in ``run.json``: ``state``, ``result``,
-            and ``kept_step``, the step of the weights that are kept.
+        facts: What is not yet in ``run.json``: ``state``, ``result``, and ``kept_step``.
         target: The file; by default ``report.html`` in the run folder.
     """
     run, other = Record.read(folder), None
@@ -279,7 +278,8 @@ def _answer(row: Mapping[str, Any]) -> Markup:
     for name, value in row.items():
         if name == "references" and value == [row.get("target")]:
             continue  # the same text once more
-        if isinstance(value, list) and _is_text_of_words(value):
+        several = isinstance(value, list) and len(value) > MOST_ITEMS
+        if several and all(isinstance(w, str) and w.split() == [w] for w in value):  # a text
             parts.append((name, " ".join(value)))
         elif isinstance(value, list):
             parts += [(name.removesuffix("s"), item) for item in value[:MOST_ITEMS]]
@@ -296,11 +296,6 @@ def _answer(row: Mapping[str, Any]) -> Markup:
         for name, value in parts[:MOST_PARTS]
     )
     return Markup(f"<div class=sample><p class=head>{text(head, most=200)}</p>{lines}</div>")
-
-
-def _is_text_of_words(value: list[object]) -> bool:
-    """Whether a list has more items than are shown, all of them words: it is shown as a text."""
-    return len(value) > MOST_ITEMS and all(isinstance(w, str) and w.split() == [w] for w in value)
 
 
 def _default_settings(settings: Mapping[str, Any]) -> dict[str, Any]:

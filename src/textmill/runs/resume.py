@@ -251,14 +251,10 @@ def _named_again(folder: RunFolder, planned: Planned, way: str) -> str:
 
 
 def allowed_changes(now: Planned, before: Planned) -> dict[str, Any]:
-    """The settings that a command changes in the run that it goes on with.
+    """The settings that a command changes in the run that it goes on with, which may change.
 
-    Args:
-        now: The run, planned with the words of the command.
-        before: The run, planned without them.
-
-    Returns:
-        The changed settings by their dotted names, with the values before and now.
+    By their dotted names, with the values ``before`` and ``now``: the run is planned without the
+    words of the command, and with them.
     """
     assert now.run is not None
     if edited := edited_files(now.run, plan_files(now.plan)):
@@ -328,10 +324,7 @@ def compare_data(folder: RunFolder, now: Mapping[str, str]) -> None:
 def compare_built(folder: RunFolder, built: Mapping[str, Any], changes: Mapping[str, Any]) -> None:
     """Refuses to go on if sizes that came from the data have changed.
 
-    Args:
-        folder: The run's.
-        built: What was built otherwise than it was set.
-        changes: Settings that may differ from the run's, such as the new place of a file.
+    ``changes`` are settings that may differ from the run's, such as the new place of a file.
     """
     if not folder.info or not (folder.path / "config.yaml").is_file():
         return

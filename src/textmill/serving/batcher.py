@@ -88,13 +88,7 @@ class Question:
 
 
 class Batcher:
-    """Answers questions in the order they came, some at a time.
-
-    Args:
-        predictor: What answers; only the batcher's own thread asks it.
-        limits: Rows that wait, and rows of a batch.
-        telemetry: What counts batches.
-    """
+    """Answers questions in the order they came, some at a time, in a thread of its own."""
 
     def __init__(self, predictor: RowPredictor, limits: Limits, telemetry: Telemetry) -> None:
         self.predictor, self.limits, self._telemetry = predictor, limits, telemetry

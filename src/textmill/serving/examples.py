@@ -18,11 +18,9 @@ LOOKED_AT = 1 << 20
 
 
 def examples_of(served: Path, predictor: RowPredictor) -> list[dict[str, Any]]:
-    """Some rows of the newest evaluation that a run folder holds; none where it has no such.
+    """Some rows of the newest evaluation in a run folder that the model can answer.
 
-    Args:
-        served: The run folder, or an export: one inside its run has the run's.
-        predictor: The model; rows that it cannot answer are left out.
+    An export inside its run has the run's.
     """
     run = _run_of(served.resolve())
     for path in sorted((run / "predictions").glob("*.jsonl"), reverse=True):

@@ -48,14 +48,7 @@ class Limits:
 
 
 class RefusedError(Exception):
-    """A request that is refused.
-
-    Args:
-        status: Of HTTP.
-        message: What was wanted, what was found, and what to do.
-        where: The part of the request: ``body``, ``row 3``, a header.
-        headers: More headers of the answer.
-    """
+    """A request that is refused, and ``where``: ``body``, ``row 3``, a header."""
 
     def __init__(
         self, status: int, message: str, *, where: str, headers: Mapping[str, str] | None = None

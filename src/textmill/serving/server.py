@@ -42,12 +42,8 @@ def bound(host: str, port: int) -> socket.socket:
 def serve(service: Service, listener: socket.socket, ready: Callable[[str], None]) -> None:
     """Serves until SIGTERM or SIGINT; questions that were admitted are answered first.
 
-    A second signal ends the process at once.
-
-    Args:
-        service: The model.
-        listener: As :func:`bound` makes it.
-        ready: Called with the address when questions are answered.
+    A second signal ends the process at once. ``ready`` is called with the address when questions
+    are answered.
     """
     limits = service.limits
     config = uvicorn.Config(

@@ -85,7 +85,14 @@ def open_recipe(
         saved = _is_saved(file, node, is_run)
         named = node.entries.get("recipe")
         if not isinstance(named, Scalar):
-            raise UserError(_unnamed(file, saved=saved))
+            way = "names no recipe. Add a line like 'recipe: translation/tatoeba'."
+            if saved:  # a run made in Python may have none
+                way = (
+                    "this run was made from a Recipe in Python, which no file names. Go on with it "
+                    f"by the call that began it, with run_dir='{file.parent}'; or register the "
+                    "recipe as an experiment."
+                )
+            raise UserError(f"{file}: {way}")
         include = [*include_of_file(node, saved=saved, allow_code=allow_code), *include]
         table = _named_table(file, named, saved=saved, allow_code=allow_code)
         layer = _settings(node, file, _SAVED_OUTER if saved else _OUTER)
@@ -96,17 +103,6 @@ def open_recipe(
             closed = closed if allow_code else (str(file), *closed)
         further.insert(0, layer)
     return Source(table, tuple(further), file, closed, left_out, tuple(include))
-
-
-def _unnamed(path: Path, *, saved: bool) -> str:
-    """What a file without a recipe lacks; a run made in Python may have none."""
-    if not saved:
-        return f"{path}: names no recipe. Add a line like 'recipe: translation/tatoeba'."
-    return (
-        f"{path}: this run was made from a Recipe in Python, which no file names. Go on with it by "
-        f"the call that began it, with run_dir='{path.parent}'; or register the recipe as an "
-        "experiment."
-    )
 
 
 def _settings(node: Entries, path: Path, outer: Sequence[str] = _OUTER) -> Entries:

@@ -76,7 +76,11 @@ def own_files(
         trees.clear()
         for name, file, package in waiting:
             if file not in found:
-                found[file] = _read(name, file, script)
+                try:
+                    data = script[file] if file in script else file.read_bytes()
+                except OSError as error:
+                    raise UserError(f"{file}: cannot be read: {error.strerror}.") from error
+                found[file] = OwnFile(name, file, data)
                 try:
                     trees.append((ast.parse(found[file].data), _outermost(file, package), package))
                 except (SyntaxError, ValueError) as error:
@@ -155,13 +159,6 @@ def _is_own_file(file: Path) -> bool:
         and not any(resolved.is_relative_to(place) for place in (_TEXTMILL, _STANDARD))
         and not any(part in _INSTALLED for part in resolved.parts)
     )
-
-
-def _read(name: str, file: Path, known: Mapping[Path, bytes]) -> OwnFile:
-    try:
-        return OwnFile(name, file, known[file] if file in known else file.read_bytes())
-    except OSError as error:
-        raise UserError(f"{file}: cannot be read: {error.strerror}.") from error
 
 
 def _imported(tree: ast.AST, package: str) -> Iterator[str]:

@@ -32,7 +32,10 @@ from textmill.errors import Place, SeveralError, UserError, worded
 def load_script(path: Path) -> IngredientTable:
     """Executes a script and lists its ingredients."""
     data = read_source(path)
-    source = _decoded(path, data)
+    try:  # with the line ends of any system, as Python reads them
+        source = io.StringIO(data.decode("utf-8"), newline=None).read()
+    except UnicodeDecodeError as error:
+        raise UserError(f"{path}: not UTF-8 text (byte {error.start}).") from error
     try:
         code = compile(source, str(path), "exec", dont_inherit=True)
         tree = ast.parse(source)
@@ -110,14 +113,6 @@ def table_of_recipe(
         else:
             raise UserError(_no_ingredient(place, key, value))
     return IngredientTable(name, found, recipe.doc, swaps=swaps)
-
-
-def _decoded(path: Path, data: bytes) -> str:
-    try:
-        # With the line ends of any system, as Python reads them.
-        return io.StringIO(data.decode("utf-8"), newline=None).read()
-    except UnicodeDecodeError as error:
-        raise UserError(f"{path}: not UTF-8 text (byte {error.start}).") from error
 
 
 def _new_module(path: Path, source: str) -> ModuleType:

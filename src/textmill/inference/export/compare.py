@@ -95,12 +95,8 @@ def compare(
 ) -> Comparison:
     """Sums up how the answers of an export and of its run to real rows differ.
 
-    Args:
-        rows: At least one row.
-        apart: Of each row whether the answers are the same, and how far their numbers are apart.
-        numbers: What the numbers are, and most by which they may differ.
-        things: What ``same`` counts, in words.
-        note: What else a person should know.
+    ``apart`` says of each row whether the answers are the same, and how far their numbers are
+    apart; ``numbers`` what these are, and by how much they may differ.
     """
     same, largest, worst, other = 0, 0.0, -1, -1
     for number, (is_same, distance) in enumerate(apart):

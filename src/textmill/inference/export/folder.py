@@ -38,25 +38,17 @@ class ExportWriter(ABC):
         """
 
     def try_out(self, task: Task, rows: Sequence[Row]) -> None:  # noqa: B027  # most need none
-        """Refuses a task that turns out not to be writable when it is tried.
+        """Refuses a task that turns out not to be writable when it is tried, on one row or more.
 
-        Args:
-            task: A task that is not :meth:`unsupported`; its module does not change.
-            rows: Rows as examples; one at least.
-
+        Its module does not change.
         """
 
     @abstractmethod
     def write(self, task: Task, folder: Path, rows: Sequence[Row]) -> Mapping[str, Any]:
-        """Writes all but the manifest into an empty folder.
+        """Writes all but the manifest into an empty folder; the task's module has no adapters.
 
-        Args:
-            task: A task that is not :meth:`unsupported`; its module has no adapters.
-            folder: An empty folder.
-            rows: Rows as examples; one at least.
-
-        Returns:
-            Entries of the manifest: ``search`` and ``answers``.
+        ``rows`` are examples, one at least. Returns entries of the manifest, ``search`` and
+        ``answers``.
         """
 
     def quantize(self, task: Task, folder: Path) -> None:

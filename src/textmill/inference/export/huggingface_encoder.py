@@ -22,7 +22,7 @@ from textmill.inference.export.huggingface_folder import (
     write_tokenizer,
 )
 from textmill.models import registries
-from textmill.models.classifier import Classifier, Regressor, TextVector
+from textmill.models.classifier import Classifier, Regressor
 from textmill.models.encoders.pretrained import PretrainedEncoder, framed_pairs, framed_words
 from textmill.models.pairs import PairClassifier, PairRegressor, SentenceEncoder
 from textmill.models.poolings import Pooler
@@ -379,7 +379,9 @@ def _texts(module: Scored, task: Any, kind: str) -> Form:
         )
     if scores is None or scores.in_features != module.text.out_dim:
         return Form(why="there is more before the scores than the pooled vector")
-    if getattr(module, "wide", None) is not None or not _reads_texts(task, module.text):
+    pair, together = len(task.text.input_columns) == 2, getattr(module, "together", False)
+    is_text = {*task.text.inputs} <= {"text", "text1", "text2"} and together == pair
+    if getattr(module, "wide", None) is not None or not is_text:
         return Form(why="the model reads more than texts as one row of tokens")
     settings = _answers(task)
     if settings is None:
@@ -391,12 +393,6 @@ def _texts(module: Scored, task: Any, kind: str) -> Form:
         }
     head = _layer(dense, pooling.dense) | _layer(out, scores, span=_span(task))
     return Form("AutoModelForSequenceClassification", settings, head)
-
-
-def _reads_texts(task: Any, text: TextVector) -> bool:
-    together = getattr(task.module, "together", False)
-    pair = len(task.text.input_columns) == 2
-    return set(task.text.inputs) <= {"text", "text1", "text2"} and together == pair
 
 
 def _single(scores: nn.Sequential) -> nn.Linear | None:

@@ -45,12 +45,9 @@ def not_read(module: nn.Module, task: object) -> str:
 
 
 def write_model(module: Generator, folder: Path, **settings: Any) -> None:
-    """Writes ``config.json`` and ``model.safetensors``.
+    """Writes ``config.json``, with these settings, and ``model.safetensors``.
 
-    Args:
-        module: A model that :func:`was_read`, without adapters.
-        folder: The folder.
-        settings: What ``config.json`` says in place of what it said when it was read.
+    The model is one that :func:`was_read`, and has no adapters.
     """
     if isinstance(module, Transformer | CausalTransformer):
         model = _from_own_layers(module)
@@ -94,14 +91,9 @@ def write_tokenizer(
 ) -> None:
     """Writes the ``tokenizer.json`` that the model was read with, and ``tokenizer_config.json``.
 
-    Args:
-        folder: The folder.
-        tokenizer: The tokenizer.
-        marks: Ids of special tokens by their names there, such as ``eos``; ids that the file does
-            not have are left out.
-        around: Ids before and after each text, in place of the file's template.
-        spaced: Whether each word is read by itself, with a space before it.
-        settings: More settings of ``tokenizer_config.json``.
+    ``marks`` are ids of special tokens by their names there, such as ``eos``, of which those are
+    written that the file has; ``around`` ids before and after each text, in place of the file's
+    template. If ``spaced``, each word is read by itself, with a space before it.
     """
     content = json.loads(tokenizer.vocabulary.to_bytes()) | {"truncation": None, "padding": None}
     names = {i: name for name, i in tokenizer.parsed.ids.items()}
@@ -141,13 +133,7 @@ def _template(
 
 
 def loaded(loader: str, folder: Path, **options: Any) -> tuple[Any, Any]:
-    """The model and the tokenizer of a folder, as ``from_pretrained`` loads them.
-
-    Args:
-        loader: The class that loads the model, such as ``AutoModelForCausalLM``.
-        folder: The folder.
-        options: Arguments of its ``from_pretrained``.
-    """
+    """The model and the tokenizer of a folder, as ``from_pretrained`` of a class loads them."""
     import transformers
 
     with silent_transformers():

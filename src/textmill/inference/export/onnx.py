@@ -176,14 +176,10 @@ def write_graph(
     *,
     varying: Sequence[Sequence[int]],
 ) -> None:
-    """Writes a module as a graph.
+    """Writes a module, which computes with its attribute ``model``, as a graph.
 
-    Args:
-        module: Called with the tensors in their order; it computes with its attribute ``model``.
-        path: Where to.
-        given: Examples of its inputs by their names; what varies in them is 2 or more.
-        varying: The axes of each input that can have another size.
-
+    ``given`` are examples of its inputs, in their order; ``varying`` the axes of each that can have
+    another size, and have a size of 2 or more in the examples.
     """
     shapes = [dict.fromkeys(axes, torch.export.Dim.DYNAMIC) for axes in varying]
     try:

@@ -83,12 +83,11 @@ class Quality:
 
     def to_json(self) -> dict[str, Any]:
         """As JSON values; a value that does not exist is None."""
-        both = {name: _finite(getattr(self, name)) for name in ("run", "export")}
+        both = {
+            name: {n: v if math.isfinite(v) else None for n, v in getattr(self, name).items()}
+            for name in ("run", "export")
+        }
         return {**asdict(self), **both}
-
-
-def _finite(values: Mapping[str, float]) -> dict[str, float | None]:
-    return {name: value if math.isfinite(value) else None for name, value in values.items()}
 
 
 def measure_quality(
@@ -103,14 +102,8 @@ def measure_quality(
 ) -> Quality:
     """Measures the metrics of a run and of its export on rows with targets.
 
-    Args:
-        predictor: The run's model.
-        exported: The export.
-        rows: Of those that have targets and can be answered, :data:`ROWS` are taken, evenly spread.
-        where: Where the rows come from.
-        settings: The format and the type of the weights.
-        metric: The metric that decides, if it is measured; else the first one does.
-        size: As :attr:`Quality.size`.
+    Of those that can be answered :data:`ROWS` are taken, evenly spread. ``metric`` decides if it is
+    measured, else the first one.
     """
     assert settings.quantize is not None, "others are compared by their numbers"
     task, columns = predictor.task, predictor.task.text.columns

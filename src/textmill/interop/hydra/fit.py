@@ -50,12 +50,8 @@ def fit(
 ) -> dict[str, Any]:
     """Builds, fits and tests, or goes on with that; returns the result.
 
-    Args:
-        run: The run.
-        folder: Its folder.
-        settings: The resolved config.
-        extended: Whether the run was given another length.
-        begins: Called once all is built: a config that cannot be built leaves nothing.
+    ``extended`` says that the run was given another length; ``begins`` is called once all is built:
+    a config that cannot be built leaves nothing.
     """
     io = FolderCheckpointIO(folder.path, writes=is_main())
     xp = Experiment(folder=folder.path, recipe=run.name, key=run.key)

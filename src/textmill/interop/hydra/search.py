@@ -64,15 +64,8 @@ def search(
 ) -> Run:
     """Trains all in one folder, one after the other; the same command goes on with them.
 
-    Args:
-        run: The config without what is searched.
-        typed: The sweeps of the command line, which replace those of the sweeper.
-        train: Trains a config in a folder.
-        run_dir: The folder; by default it has the search's own key.
-        again: Whether to take the next free folder.
-
-    Returns:
-        The best run that Optuna found; if all combinations were trained, the last.
+    ``typed`` are the sweeps of the command line, which replace those of the sweeper. Returns the
+    best run that Optuna found; if all combinations were trained, the last.
     """
     base, settings = run.composed, run.composed.sweeper
     params = settings.get("params") or {}
@@ -87,7 +80,8 @@ def search(
     def composed(words: Sequence[str]) -> ComposedConfig:
         return compose_config(base.folder, base.name, [*fixed, *base.words, *words])
 
-    composed([f"{name}={_first(sweep)}" for name, sweep in sweeps.items()]).resolved("RUN")
+    first = {name: (_values(sweep) or [sweep.start])[0] for name, sweep in sweeps.items()}
+    composed([f"{name}={value}" for name, value in first.items()]).resolved("RUN")
     of_optuna = "optuna" in str(settings.get("_target_", ""))
     deciding = [settings.get(name) for name in ("direction", "sampler", "study_name")]
     content = [run.key, {name: str(sweep) for name, sweep in sweeps.items()}, deciding]
@@ -119,11 +113,6 @@ def _values(sweep: Any) -> list[str] | None:
     if isinstance(sweep, ChoiceSweep):
         return [str(Transformer.encode(value)) for value in sweep.list]
     return [str(v) for v in sweep.range()] if isinstance(sweep, RangeSweep) else None
-
-
-def _first(sweep: Any) -> Any:
-    values = _values(sweep)
-    return sweep.start if values is None else values[0]
 
 
 def _by_optuna(

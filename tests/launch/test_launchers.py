@@ -55,10 +55,10 @@ def test_the_words_of_a_launcher_are_its_settings():
         (["--partition", "big"], "--partition big is for --launcher slurm."),
         (["--launcher", "slurm", "slurm.tim=2h"], "Slurm has no setting 'tim'. Did you mean"),
         (["--launcher", "slurm", "slurm.time=soon"], "Slurm.time: wanted a duration like '20m'"),
-        (["--launcher", "slurm", "slurm.nodes=0"], "slurm.nodes must be 1 or more, but is 0."),
-        (["--launcher", "slurm", "slurm.gpus=-1"], "slurm.gpus must be 0 or more, but is -1."),
+        (["--launcher", "slurm", "slurm.nodes=0"], "slurm.nodes must be at least 1, but is 0."),
+        (["--launcher", "slurm", "slurm.gpus=-1"], "slurm.gpus must be at least 0, but is -1."),
         (["--launcher", "slurm", "slurm.time=30s"], "slurm.time must be a minute or more, but is"),
-        (["--launcher", "ray", "ray.cpus=0"], "ray.cpus must be 1 or more, but is 0."),
+        (["--launcher", "ray", "ray.cpus=0"], "ray.cpus must be at least 1, but is 0."),
     ],
 )
 def test_a_setting_that_cannot_be_is_refused(words, error):

@@ -157,9 +157,8 @@ def test_left_overs_of_the_dead_are_removed_and_those_of_the_living_stay(tmp_pat
     (tmp_path / f".step-2.tmp-{os.getppid()}").mkdir()  # a reused process id
     (tmp_path / ".note.tmp-x").write_text("not ours")
     with new_folder(tmp_path / "step-3") as folder:
-        removed = [path.name for path in clean_leftovers(tmp_path)]
+        clean_leftovers(tmp_path)
         assert folder.is_dir()
-    assert len(removed) == 3
     assert names(tmp_path) == [".note.tmp-x", "step-3"]
 
 

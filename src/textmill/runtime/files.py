@@ -169,26 +169,22 @@ def remove_folder(folder: Path) -> None:
     shutil.rmtree(to_delete, ignore_errors=True)
 
 
-def clean_leftovers(folder: Path, *, of: str | None = None) -> list[Path]:
-    """Removes what dead processes left half-written in a folder, and returns what it removed.
+def clean_leftovers(folder: Path, *, of: str | None = None) -> None:
+    """Removes what dead processes left half-written in a folder.
 
     A folder that was moved aside and not yet replaced is moved back. If others write in the folder,
     too, ``of`` limits the work to temporary files of that final name.
     """
-    removed = []
     for path, final in leftovers(folder).items():
         if of not in (None, final.name):
             continue
         if path.name.startswith(f".{final.name}.old-") and not os.path.lexists(final):
             with storing(final):
                 operations.rename(path, final)
-            continue
-        if path.is_dir() and not path.is_symlink():
+        elif path.is_dir() and not path.is_symlink():
             shutil.rmtree(path, ignore_errors=True)
         else:
             path.unlink(missing_ok=True)
-        removed.append(path)
-    return removed
 
 
 def size_of(folder: Path) -> int:

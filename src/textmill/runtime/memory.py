@@ -58,25 +58,21 @@ def as_size(count: int) -> str:
     return f"{count / 1e9:,.1f} GB" if count >= 999_950_000 else f"{count / 1e6:,.1f} MB"
 
 
-def keep_memory() -> bool:
-    """Lets glibc keep what is freed, for the process.
+def keep_memory() -> None:
+    """Lets glibc keep what is freed, for the process; calling it again does no harm.
 
     By its own choice glibc asks the kernel for each large block anew and gives it back when it is
     freed. A training step on a CPU frees and asks for the same tensors hundreds of times, and
     every page of them is cleared and mapped again: 10,000 to 20,000 page faults a step of 2,048
     tokens. Blocks up to 32 MB then come from the heap, whose end is given back no more; larger ones
     come and go as before.
-
-    Returns:
-        Whether it was done: on glibc only. Calling it again does no harm.
     """
     if platform.libc_ver()[0] != "glibc":
-        return False
+        return
     mallopt = ctypes.CDLL(None).mallopt
     trim, top_pad, mmap = -1, -2, -3  # of malloc.h: part of glibc's binary interface
-    settings = ((mmap, 32 * 2**20), (trim, 2**31 - 1), (top_pad, 64 * 2**20))
-    answers = [mallopt(name, value) for name, value in settings]
-    return all(answer == 1 for answer in answers)
+    for name, value in ((mmap, 32 * 2**20), (trim, 2**31 - 1), (top_pad, 64 * 2**20)):
+        mallopt(name, value)
 
 
 def few_kernels() -> None:

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from textmill.config import merge
 from textmill.config.ingredient import IngredientTable
 from textmill.config.planning.plan import make_plan
-from textmill.config import merge
 from textmill.config.values import typed_values
 from textmill.config.values.yaml_files import dump_yaml
 from textmill.errors import PlanError

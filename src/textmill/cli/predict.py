@@ -135,7 +135,6 @@ def run(args: argparse.Namespace, load: Callable[[argparse.Namespace], Any] | No
 
 
 def _with_options(args: argparse.Namespace) -> Any:
-    """The predictor, with the options of how it answers."""
     from textmill.exported.row_predictor import AnswerOptions
 
     options = AnswerOptions(n_best=args.n_best, beam_size=args.beam_size)

@@ -213,7 +213,6 @@ _ORDERS: dict[str, Any] = {
 
 
 def _differing(runs: Sequence[Listed]) -> dict[str, list[str]]:
-    """The settings in which runs of the same recipe differ, by recipe."""
     by_recipe: dict[str, list[Mapping[str, Any]]] = {}
     for one in runs:
         if one.settings:
@@ -231,7 +230,6 @@ def _differing(runs: Sequence[Listed]) -> dict[str, list[str]]:
 
 
 def _steps(path: Path, result: Mapping[str, Any]) -> str:
-    """Steps of a finished run, else those of its last checkpoint."""
     from textmill.checkpoint.saved import SavedCheckpoints
 
     if "steps" in result:

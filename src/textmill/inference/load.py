@@ -163,7 +163,6 @@ def load_run(
 
 
 def _loaded(run: Path, opened: Opened, env: Env, *, allow_code: bool, wanted: bool) -> Predictor:
-    """The predictor of one checkpoint, by data alone."""
     provided = {"env": env, **fitted_parts(run, opened.text)}
     parts = ("module", "task")
     plan = saved_plan(run, "built", parts, provided=tuple(provided), allow_code=allow_code)

@@ -126,19 +126,13 @@ class _FirstBatches:
     """A few batches that pass for an epoch."""
 
     def __init__(self, source: Batches, count: int, name: str) -> None:
-        self.examples, self.epoch = source.examples, 0
+        self.examples = source.examples
         self.batches = list(itertools.islice(iter(source), count))
         if not self.batches:
             raise TextmillError(f"{name} gives no batch.")
 
     def __iter__(self) -> Iterator[Any]:
         return iter(self.batches)
-
-    def state_dict(self) -> dict[str, Any]:
-        return {}
-
-    def load_state_dict(self, state: Any) -> None:
-        return
 
 
 class _Walk:
@@ -150,7 +144,7 @@ class _Walk:
     task: Task
     train: Batches
     few: _FirstBatches
-    held_out: _FirstBatches
+    held_out: Any
 
     def __init__(
         self, planned: Planned, folder: Path, *, device: str, found: Check, say: Say

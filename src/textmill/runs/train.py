@@ -154,7 +154,6 @@ def _trained(
     ranks: Ranks,
     changes: Mapping[str, Any],
 ) -> dict[str, Any]:
-    """Builds all of a run, trains, and writes down the result, which is returned."""
     plan, writes = planned.plan, ranks.env.is_main
     with recorded(folder, writes=writes), pretrained_of(folder) as pretrained:
         _build_wrapped(session, plan, folder, ranks)

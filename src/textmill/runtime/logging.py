@@ -54,7 +54,6 @@ class _UserLevel(logging.Filter):
 
 
 def _handlers_of_user(logger: logging.Logger) -> Iterator[logging.Handler]:
-    """The handlers that a logger's lines reach."""
     yield from logger.handlers
     if logger.propagate and logger.parent is not None:
         yield from _handlers_of_user(logger.parent)

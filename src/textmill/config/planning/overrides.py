@@ -174,10 +174,12 @@ class Names:
             text = f"no setting is named '{word.dotted}'. {guess}"
         else:
             guess = here or self.nearest(word.path[0], [word.path[1]], dotted)
-            guess = guess or suggest(word.dotted, dotted)
-            text = f"'{word.path[0]}' is no ingredient of this recipe. {guess}"
-            text += f"Known: {', '.join(sorted(self.all()))}." if not guess else ""
+            text = self.no_ingredient(word.path[0], guess or suggest(word.dotted, dotted))
         self.problems.append(Problem(text.strip(), word.place))
+
+    def no_ingredient(self, name: str, guess: str) -> str:
+        listed = "" if guess else f"Known: {', '.join(sorted(self.all()))}."
+        return f"'{name}' is no ingredient of this recipe. {guess}{listed}"
 
     def nearest(self, name: str, settings: Iterable[str], dotted: Iterable[str]) -> str:
         """The ingredient of the nearest name; of several, one that has such a setting, or any."""

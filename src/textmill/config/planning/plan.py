@@ -404,11 +404,8 @@ class _Planner:
         for name in self.order:
             node = self.nodes[name]
             head = {"type": node.type_name} if node.type_name else {}
-            rest = {
-                k: plain(v)
-                for k, v in node.settings.items()
-                if v is not MISSING and v is not INVALID
-            }
+            known = ((k, v) for k, v in node.settings.items() if v is not MISSING)
+            rest = {k: plain(v) for k, v in known if v is not INVALID}
             if head or rest:
                 found[name] = {**head, **rest}
         return {**found, **dict.fromkeys(sorted(self.names.off))}
@@ -430,18 +427,14 @@ class _Planner:
                 else:
                     keys = node.entries if isinstance(node, Entries) else ()
                     guess = self.names.nearest(name, keys, dotted_settings(self.nodes.values()))
-                    guess = setting_here(name) or guess
-                    listed = "" if guess else f"Known: {', '.join(sorted(self.names.all()))}."
-                    text = f"'{name}' is no ingredient of this recipe. {guess}{listed}".strip()
-                    self.problems.append(Problem(text, place))
+                    text = self.names.no_ingredient(name, setting_here(name) or guess)
+                    self.problems.append(Problem(text.strip(), place))
 
     def report_missing(self) -> None:
         """One problem for each name that is needed and that nobody defines."""
         for name, users in self.missing.items():
-            needs = ", ".join(dict.fromkeys(users)) + (
-                " needs" if len(set(users)) == 1 else " need"
-            )
-            by = f", and {needs} it" if users else ""
+            needs = "needs" if len(set(users)) == 1 else "need"
+            by = f", and {', '.join(dict.fromkeys(users))} {needs} it" if users else ""
             own = [user for user in users if user in self.names.table.ingredients]
             place = self.nodes[own[0]].ingredient.place if own else None
             free = [key for key in self.names.table.ingredients if key not in self.nodes]

@@ -94,7 +94,6 @@ def _note_ingredient(error: Exception, name: str, place: Place | None) -> None:
 
 
 def _made(node: IngredientNode, needed: dict[str, Any]) -> tuple[Any, Config | None]:
-    """What an ingredient is, and the Config that built it, if one did."""
     value = node.value
     if isinstance(value, BuiltFrom):
         config = needed.pop(value.name)

@@ -132,7 +132,6 @@ def _module(task: GenerativeTask) -> Generator:
 
 
 def _prefix(task: GenerativeTask) -> list[int]:
-    """Ids that every answer begins with."""
     return [task.text.begin_idx] if isinstance(task, LanguageModeling) else task.text.target_prefix
 
 
@@ -185,7 +184,6 @@ def _loader(task: GenerativeTask) -> str:
 
 
 def _before(task: GenerativeTask) -> str:
-    """Text that the run puts before every source."""
     return task.text.source_prefix if isinstance(task, Seq2Seq) else ""
 
 

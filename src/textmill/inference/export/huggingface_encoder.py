@@ -169,7 +169,6 @@ def write(task: ColumnsTask, folder: Path) -> None:
 def _write_sentence_files(
     folder: Path, task: ColumnsTask, pooling: str, *, dim: int, most: int
 ) -> None:
-    """Writes what sentence-transformers reads beside the encoder."""
     config: Any = task.module.config
     kinds = ["Transformer", "Pooling", *["Normalize"] * config.normalize]
     paths = ["", *(f"{number}_{kind}" for number, kind in enumerate(kinds[1:], start=1))]
@@ -206,7 +205,6 @@ def _most(task: ColumnsTask, encoder: PretrainedEncoder) -> int:
 
 
 def _tokenizer(task: ColumnsTask) -> Any:
-    """The encoder's tokenizer."""
     pieces = task.text.ingredients.get("pieces")
     return task.text.ingredients["tokenizer"] if pieces is None else pieces.tokenizer
 

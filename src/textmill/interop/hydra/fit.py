@@ -101,7 +101,6 @@ def _warnings_logged() -> Iterator[None]:
 def _built(
     run: HydraRun, folder: RunFolder, settings: Mapping[str, Any], going_on: GoingOn
 ) -> tuple[LightningModule, LightningDataModule | None, Trainer]:
-    """Builds model, data and trainer as the config describes them."""
 
     def instance(section: Any, **given: Any) -> Any:
         with refusals(run.composed.name):

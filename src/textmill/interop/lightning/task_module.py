@@ -266,7 +266,6 @@ class TaskModule(LightningModule):
 
 
 def _refuse(settings: TrainerConfig) -> None:
-    """Refuses settings that Lightning's loop does not have."""
     ema = "set it to null, and give Lightning's Trainer the callback EMAWeightAveraging"
     for name, value, instead in (
         ("ema", None, ema),

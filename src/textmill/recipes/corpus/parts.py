@@ -44,7 +44,6 @@ def words_of(sentence: str) -> list[str]:
 
 @cache
 def _rows() -> list[Pair]:
-    """Pairs of sentences, then pairs of words: what is shipped."""
     import pyarrow as pa  # it reads bz2 where Python was built without
 
     packed = pa.BufferReader((files("textmill.recipes.corpus") / FILE).read_bytes())

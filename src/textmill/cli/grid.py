@@ -113,10 +113,11 @@ def run_grid(args: argparse.Namespace) -> int:
         raise UserError("--trials is for a search. Add --search optuna, or leave it out.")
     asked = {name: getattr(args, name) for name in ("seeds", "trials", "jobs", "fail_fast")}
     with ProgressLine() as line:
-        done = run_grid(named_recipe(args), words, **asked, elsewhere=elsewhere, show=line.say)
-    for text in done.lines():
+        named = named_recipe(args)
+        folder, table = run_grid(named, words, **asked, elsewhere=elsewhere, show=line.say)
+    for text in table.summary(folder):
         print(printable(text))
-    return 1 if done.failed else 0
+    return 1 if table.failed else 0
 
 
 def add_watch(parser: argparse.ArgumentParser) -> None:

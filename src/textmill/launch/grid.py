@@ -13,7 +13,6 @@ import signal
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -385,28 +384,6 @@ def _typed(value: Any, axis: Axis) -> str:
     return f"{value:.4g}" if low <= float(f"{value:.4g}") <= high else repr(value)
 
 
-@dataclass(frozen=True)
-class GridDone:
-    """A grid whose cells have ended."""
-
-    folder: Path
-    """The folder of its tables, its page and the logs of its cells."""
-    table: GridTable
-
-    @property
-    def failed(self) -> list[Cell]:
-        ended = ("finished", "pruned")
-        return [one.cell for one in self.table.outcomes if one.cell.state not in ended]
-
-    def lines(self) -> list[str]:
-        lines = [self.table.text(), *self.table.best_lines()]
-        if self.failed:
-            count = f"{len(self.failed)} of {len(self.table.outcomes)} cells are not finished"
-            but = " but those that failed" if (self.folder / JOURNAL).exists() else ""
-            lines.append(f"{count}; the same command goes on with them{but}")
-        return [*lines, f"report: {self.folder / 'report.html'}"]
-
-
 def run_grid(
     named: Named,
     words: Sequence[str],
@@ -417,7 +394,7 @@ def run_grid(
     fail_fast: bool = False,
     elsewhere: Slurm | Ray | None = None,
     show: Show = lambda line: None,
-) -> GridDone:
+) -> tuple[Path, GridTable]:
     """Trains a recipe with each combination of values, or with those that a search proposes.
 
     Args:
@@ -429,6 +406,9 @@ def run_grid(
         fail_fast: Whether the first failure stops all.
         elsewhere: Where the cells run; None: on this machine.
         show: Called again and again with how far the grid is.
+
+    Returns:
+        The folder of its tables, page and logs; and the table of its cells, which have ended.
     """
     searches = trials is not None
     asked = read_words(named, words, seeds, search=searches)
@@ -468,7 +448,7 @@ def run_grid(
             command = shlex.join(command_line())
             page = grid_html(table, f"{planned.name}: {kind}", command)
             write_atomic(folder / "report.html", page)
-    return GridDone(folder, table)
+    return folder, table
 
 
 def read_words(named: Named, words: Sequence[str], seeds: int | None, *, search: bool) -> GridWords:

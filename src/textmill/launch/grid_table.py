@@ -7,6 +7,7 @@ import statistics
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from textmill.errors import TextmillError
 from textmill.launch.cells import SEEDS, Axis, Cell
@@ -14,6 +15,7 @@ from textmill.metrics.reporters.html_page import cards, details, page, section, 
 from textmill.metrics.tables import format_value, is_of_label, text_table
 from textmill.run_folder.folder import RunFolder
 from textmill.run_folder.record import mapping, numbers, selected_by
+from textmill.runs.study import JOURNAL
 
 MOST_LINES = 500
 """Rows of a table: the best ones."""
@@ -166,6 +168,20 @@ class GridTable:
             for one in self.outcomes
         ]
         return _tsv(header, rows)
+
+    @property
+    def failed(self) -> list[Cell]:
+        ended = ("finished", "pruned")
+        return [one.cell for one in self.outcomes if one.cell.state not in ended]
+
+    def summary(self, folder: Path) -> list[str]:
+        """What is printed of a grid in a folder when its cells have ended."""
+        lines = [self.text(), *self.best_lines()]
+        if self.failed:
+            count = f"{len(self.failed)} of {len(self.outcomes)} cells are not finished"
+            but = " but those that failed" if (folder / JOURNAL).exists() else ""
+            lines.append(f"{count}; the same command goes on with them{but}")
+        return [*lines, f"report: {folder / 'report.html'}"]
 
     def best_lines(self) -> list[str]:
         if self.best is None:

@@ -32,7 +32,7 @@ def flipped(checkpoints):
 
 def deleted(checkpoints):
     shutil.rmtree(checkpoints.best())
-    return "best.json points to step-00000005, which is gone."
+    return "best.json: it points to step-00000005, which is gone"
 
 
 def unreadable(checkpoints):

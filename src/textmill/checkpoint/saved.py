@@ -84,25 +84,23 @@ class SavedCheckpoints:
 
     def last(self) -> Path | None:
         """The checkpoint saved last, not verified; None when there is none."""
-        return self._pointed("last")[0]
+        return self.pointed("last")[0]
 
     def best(self) -> Path | None:
         """The checkpoint marked as best, not verified; None when none was."""
-        return self._pointed("best")[0]
+        return self.pointed("best")[0]
 
     def pointer(self, name: Which) -> Pointer | None:
         """The content of ``best.json`` or ``last.json``; None if there is none."""
         return Pointer.read(self.folder / FILES[name])
 
-    def _pointed(self, name: Which) -> tuple[Path | None, Pointer | None]:
+    def pointed(self, name: Which) -> tuple[Path | None, Pointer | None]:
         """The checkpoint that is pointed to, which must be there."""
         if (pointer := self.pointer(name)) is None:
             return None, None
         path = self.folder / pointer.folder
         if not path.is_dir():
-            raise CheckpointError(
-                f"{self.folder / FILES[name]} points to {path.name}, which is gone."
-            )
+            raise CheckpointError(f"{FILES[name]}: it points to {path.name}, which is gone")
         return path, pointer
 
     def use(
@@ -159,7 +157,7 @@ class SavedCheckpoints:
             path = self.folder / folder_name(first)
         elif first == "best":
             try:
-                path, pointer = self._pointed("best")
+                path, pointer = self.pointed("best")
             except CheckpointError as error:
                 problem = str(error)
             path = path or self._selected(notes, problem)

@@ -293,19 +293,14 @@ def _pointer_problems(saved: Any, folder: Path, *, any_saved: bool) -> list[str]
     found = []
     for which, name, wanted in (("last", LAST, any_saved), ("best", BEST, best is not None)):
         try:
-            pointer = saved.pointer(which)
-            if pointer is not None:
-                place = saved.folder / pointer.folder
-                if not place.is_dir():
-                    found.append(f"{name}: it points to {place.name}, which is gone")
-                elif not pointer.fits(place):
-                    found.append(f"{name}: {place.name} is not the checkpoint that it points to")
-                if which == "best" and best not in (None, pointer.step):
-                    found.append(
-                        f"{name}: it points to step {pointer.step}, but run.json has {best}"
-                    )
-            elif wanted:
-                found.append(f"{name}: missing")
+            place, pointer = saved.pointed(which)
+            if pointer is None:
+                found += [f"{name}: missing"] if wanted else []
+                continue
+            if not pointer.fits(place):
+                found.append(f"{name}: {place.name} is not the checkpoint that it points to")
+            if which == "best" and best not in (None, pointer.step):
+                found.append(f"{name}: it points to step {pointer.step}, but run.json has {best}")
         except (TextmillError, OSError) as error:
             found.append(str(error) if name in str(error) else f"{name}: {error}")
     return found

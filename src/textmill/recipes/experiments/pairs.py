@@ -38,10 +38,17 @@ TINY_CNN: SequenceEncoder.Config = CnnEncoder.Config(filters=4)
 
 
 def pairs(
-    columns: tuple[str, ...], metric: str, *, batch_size: int = 32, **ingredients: Any
+    columns: tuple[str, ...],
+    metric: str,
+    *,
+    batch_size: int = 32,
+    min_count: int = 1,
+    **ingredients: Any,
 ) -> Recipe:
     """A recipe that trains on rows of two texts or more."""
+    texts = tuple(name for name in columns if name not in ("label", "score"))
     return Recipe(
+        tokenizer=FittedWords.Config(columns=texts, min_count=min_count),
         train_data=TextRows.Config(
             path=Path("data/train.tsv"), columns=columns, batch_size=batch_size
         ),
@@ -70,7 +77,7 @@ def pairs_classification() -> Recipe:
     return pairs(
         ("label", "text1", "text2"),
         "accuracy",
-        tokenizer=FittedWords.Config(columns=("text1", "text2"), min_count=2),
+        min_count=2,
         labels=FittedLabels.Config(),
         model=model,
         task=PairClassification.Config(),
@@ -86,7 +93,6 @@ def pairs_regression() -> Recipe:
     return pairs(
         ("text1", "text2", "score"),
         "pearson",
-        tokenizer=FittedWords.Config(columns=("text1", "text2")),
         model=PairRegressor.Config(),
         task=PairRegression.Config(),
     )
@@ -97,11 +103,9 @@ def pairs_regression() -> Recipe:
 )
 def pairs_ranking() -> Recipe:
     """Documents for queries by the cosine of two towers; rows of query, positive, negative."""
-    columns = ("query", "positive", "negative")
     return pairs(
-        columns,
+        ("query", "positive", "negative"),
         "ranking_accuracy",
-        tokenizer=FittedWords.Config(columns=columns),
         model=Ranker.Config(),
         task=QueryDocumentRanking.Config(),
     )
@@ -125,12 +129,10 @@ tiny_vectors = partial(local, model=SentenceEncoder.Config(embedding=TINY))
 @register_with_local("embedding/pairs", tiny_vectors)
 def embedding_pairs() -> Recipe:
     """The mean of word vectors, learnt from texts that belong together; rows of text1, text2."""
-    columns = ("text1", "text2")
     return pairs(
-        columns,
+        ("text1", "text2"),
         "mrr",
         batch_size=64,  # whose second texts are the negatives
-        tokenizer=FittedWords.Config(columns=columns),
         model=SentenceEncoder.Config(),
         task=TextEmbedding.Config(),
     )
@@ -143,7 +145,6 @@ def embedding_similarity() -> Recipe:
     return pairs(
         ("text1", "text2", "score"),
         "spearman",
-        tokenizer=FittedWords.Config(columns=("text1", "text2")),
         model=SentenceEncoder.Config(),
         task=TextEmbedding.Config(loss=loss),
     )

@@ -56,11 +56,13 @@ EPOCHS = 5
 
 
 def fine_tuned(recipe: Recipe, *, model: Any, fast: Sequence[str] = (), **changed: Any) -> Recipe:
-    """A recipe with a pretrained encoder and its tokenizer in place of its own.
+    """A recipe with a pretrained encoder and its tokenizer, or its pieces, in place of its own.
 
     Parameters whose names match ``fast`` begin from nothing, and learn ten times as fast.
     """
     made = {**recipe.ingredients, "model": model, **changed}
+    if "pieces" not in changed:
+        made["tokenizer"] = PretrainedTokenizer.Config()
     for name in ("affixes", "characters", "ngrams"):
         made.pop(name, None)
     if "trainer" not in changed:
@@ -77,21 +79,14 @@ def fine_tuned(recipe: Recipe, *, model: Any, fast: Sequence[str] = (), **change
 @register_experiment("classification/pretrained")
 def classification_pretrained() -> Recipe:
     """A pretrained encoder (BERT, RoBERTa, MiniLM, ...), fine-tuned on rows of label, text."""
-    return fine_tuned(
-        classification_transformer(),
-        tokenizer=PretrainedTokenizer.Config(),
-        model=Classifier.Config(encoder=ENCODER, dropout=0.1),
-    )
+    model = Classifier.Config(encoder=ENCODER, dropout=0.1)
+    return fine_tuned(classification_transformer(), model=model)
 
 
 @register_experiment("embedding/pretrained")
 def embedding_pretrained() -> Recipe:
     """A pretrained encoder, fine-tuned to make near vectors of text1 and text2."""
-    return fine_tuned(
-        embedding_pairs(),
-        tokenizer=PretrainedTokenizer.Config(),
-        model=SentenceEncoder.Config(encoder=ENCODER),
-    )
+    return fine_tuned(embedding_pairs(), model=SentenceEncoder.Config(encoder=ENCODER))
 
 
 def tagged(recipe: Recipe, *, column: str = "words", **changed: Any) -> Recipe:
@@ -143,7 +138,6 @@ def pairs_pretrained() -> Recipe:
     """A pretrained encoder that reads two texts as one; rows of label, text1, text2."""
     return fine_tuned(
         pairs_classification(),
-        tokenizer=PretrainedTokenizer.Config(),
         task=PairClassification.Config(max_length=128),
         model=PairClassifier.Config(encoder=ENCODER, dropout=0.1),
     )
@@ -154,7 +148,6 @@ def similarity_pretrained() -> Recipe:
     """A pretrained encoder that reads two texts as one, for how alike they are."""
     return fine_tuned(
         pairs_regression(),
-        tokenizer=PretrainedTokenizer.Config(),
         task=PairRegression.Config(max_length=128),
         model=PairRegressor.Config(encoder=ENCODER, dropout=0.1),
     )
@@ -163,11 +156,8 @@ def similarity_pretrained() -> Recipe:
 @register_experiment("regression/pretrained")
 def regression_pretrained() -> Recipe:
     """A pretrained encoder, fine-tuned to give texts a number; rows of score, text."""
-    return fine_tuned(
-        regression_docnn(),
-        tokenizer=PretrainedTokenizer.Config(),
-        model=Regressor.Config(encoder=ENCODER, dropout=0.1),
-    )
+    model = Regressor.Config(encoder=ENCODER, dropout=0.1)
+    return fine_tuned(regression_docnn(), model=model)
 
 
 @register_experiment("trees/pretrained")
@@ -201,11 +191,8 @@ def summarization_extractive() -> Recipe:
 @register_experiment("ranking/pretrained")
 def ranking_pretrained() -> Recipe:
     """A pretrained encoder of queries and documents; rows of query, positive, negative."""
-    return fine_tuned(
-        pairs_ranking(),
-        tokenizer=PretrainedTokenizer.Config(),
-        model=Ranker.Config(encoder=ENCODER, dim=None, dropout=0.1),
-    )
+    model = Ranker.Config(encoder=ENCODER, dim=None, dropout=0.1)
+    return fine_tuned(pairs_ranking(), model=model)
 
 
 @register_experiment("question/pretrained")
@@ -217,7 +204,6 @@ def question_pretrained() -> Recipe:
     return fine_tuned(
         made,
         train_data=rows,
-        tokenizer=PretrainedTokenizer.Config(),
         model=PretrainedReader.Config(),
         trainer=Trainer.Config(max_epochs=4, selection=Selection.Config(metric="f1")),
     )

@@ -104,27 +104,10 @@ def _ingredient_lines(plan: Plan, name: str, *, everything: bool) -> tuple[list[
     lines, hidden = [f"{head}: {doc}" if doc else head], 0
     for parameter in node.wiring.settings:
         value = node.settings.get(parameter.name, MISSING)
-        every = setting_lines(name, parameter, value)
-        shown = every if everything else _first_lines(name, node.kind, parameter, value)
+        shown = setting_lines(name, parameter, value, kind=node.kind, everything=everything)
         lines += shown
-        hidden += len(every) - len(shown)
+        hidden += len(setting_lines(name, parameter, value)) - len(shown)
     return lines, hidden
-
-
-def _first_lines(owner: str, kind: Any, parameter: Parameter, value: Any) -> list[str]:
-    """The lines of a setting if people change it first, or if this recipe did; else none."""
-    first = getattr(kind, "shown_first", None)
-    usual = {} if first is None else {p.name: p.default for p in settings_of(kind)}
-    name, inner = parameter.name, _structure(parameter, value)
-    same = value is not MISSING and usual.get(name, MISSING) == value
-    if first is not None and name not in first and same:
-        return []
-    if inner is None or value is None:
-        return setting_lines(owner, parameter, value)
-    lines = [_line(f"{owner}.{name}", parameter, None)]
-    for p in settings_of(value):
-        lines += _first_lines(f"{owner}.{name}", inner, p, p.default)
-    return lines
 
 
 def _made_name(node: IngredientNode, plan: Plan) -> str:
@@ -139,14 +122,26 @@ def _made_name(node: IngredientNode, plan: Plan) -> str:
     return type_name(produced(node, plan.nodes))
 
 
-def setting_lines(owner: str, parameter: Parameter, value: Any) -> list[str]:
-    """One line for a setting; a structure has one for each of its fields, set or not."""
-    name = f"{owner}.{parameter.name}"
-    if (kind := _structure(parameter, value)) is not None:
-        head = [_line(name, parameter, None)]
-        inner = settings_of(kind if value is None else value)
-        return head + [line for p in inner for line in setting_lines(name, p, p.default)]
-    return [_line(name, parameter, value)]
+def setting_lines(
+    owner: str, parameter: Parameter, value: Any, *, kind: Any = None, everything: bool = True
+) -> list[str]:
+    """One line for a setting; a structure has one for each of its fields, set or not.
+
+    Without ``everything``, only what people change first of a Config's ``kind``, and what this
+    recipe did.
+    """
+    if not everything and (first := getattr(kind, "shown_first", None)) is not None:
+        usual = {p.name: p.default for p in settings_of(kind)}.get(parameter.name, MISSING)
+        if parameter.name not in first and value is not MISSING and usual == value:
+            return []
+    name, inner = f"{owner}.{parameter.name}", _structure(parameter, value)
+    if inner is None:
+        return [_line(name, parameter, value)]
+    lines = [_line(name, parameter, None)]
+    for p in settings_of(inner if value is None else value):
+        every = everything or value is None
+        lines += setting_lines(name, p, p.default, kind=inner, everything=every)
+    return lines
 
 
 def _structure(parameter: Parameter, value: Any) -> Any:

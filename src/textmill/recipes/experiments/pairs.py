@@ -48,7 +48,6 @@ def pairs(
     """A recipe that trains on rows of two texts or more."""
     texts = tuple(name for name in columns if name not in ("label", "score"))
     return Recipe(
-        tokenizer=FittedWords.Config(columns=texts, min_count=min_count),
         train_data=TextRows.Config(
             path=Path("data/train.tsv"), columns=columns, batch_size=batch_size
         ),
@@ -56,6 +55,7 @@ def pairs(
         optimizer=Adam.Config(lr=2e-3),
         lr_scheduler=Linear.Config(warmup_steps=100),
         trainer=Trainer.Config(max_epochs=6, selection=Selection.Config(metric=metric)),
+        tokenizer=FittedWords.Config(columns=texts, min_count=min_count),
         **ingredients,
     )
 

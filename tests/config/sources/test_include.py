@@ -80,7 +80,7 @@ def test_the_error_of_an_unknown_experiment_says_how_one_is_known(module):
 )
 def test_a_file_that_a_person_names_includes(kitchen, module, text):
     kitchen.file(f"recipe: tests/mine\n{text}settings: {{}}\n", "mine.yaml")
-    assert open_recipe("mine.yaml").name == "tests/mine"
+    assert open_recipe("mine.yaml").table.name == "tests/mine"
     kitchen.file(f"{text}settings: {{optimizer: {{lr: 1}}}}\n", "more.yaml")
     assert open_recipe("tests/mine", configs=["more.yaml"]).layers
 

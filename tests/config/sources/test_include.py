@@ -92,8 +92,8 @@ def test_a_runs_file_includes_nothing_unasked(kitchen, module):
         open_recipe("config.yaml")
     assert str(caught.value).startswith("config.yaml:3:3: this run was made with --include")
     assert "tests_module_of_mine" not in sys.modules
-    assert open_recipe("config.yaml", allow_code=True).name == "tests/mine"
-    assert open_recipe("config.yaml").name == "tests/mine"  # it is imported now
+    assert open_recipe("config.yaml", allow_code=True).table.name == "tests/mine"
+    assert open_recipe("config.yaml").table.name == "tests/mine"  # it is imported now
 
 
 def test_a_script_that_registers_an_experiment_and_is_no_recipe_says_so(kitchen):

@@ -227,18 +227,18 @@ class Settings:
         filing = [r for r in all_registries().values() if r.files_any((*owners, kind.owner))]
         every = {n: registry.get(n) for registry in filing for n in registry.names()}
         found = {n: e for n, e in every.items() if isinstance(e, type) and issubclass(e, owners)}
-        said = concept_of(owners) or type_name(annotation)
+        concept = concept_of(owners) or type_name(annotation)
         try:
             named: Any = self.names.find(word, node.place) if word[:1] == "@" else found[word]
         except (KeyError, UnknownCodeError) as error:
             if self.names.is_closed(node.place):
                 self.unknown.append((name, word))
             listed = f"Known: {', '.join(sorted(found)) or 'none'}."
-            text = f"no {said} is named '{word}'. {suggest(word, found)}{listed}"
+            text = f"no {concept} is named '{word}'. {suggest(word, found)}{listed}"
             self.problem(f"{name}.type: {error if word.startswith('@') else text}", node.place)
             return kind
         if not is_component(named) or not (annotation is Any or issubclass(named, owners)):
-            self.problem(f"{name}.type: '{word}' is no {said}.", node.place)
+            self.problem(f"{name}.type: '{word}' is no {concept}.", node.place)
             return kind
         return named.Config
 
@@ -265,13 +265,13 @@ class Settings:
         dropped = [_entries_of(layer, fields, inside=False) for layer in collected]
         node = by.entries["type"]
         word = node.text if isinstance(node, Scalar) else shown(node)
-        said = f"{name}.type={word} ({node.place})"
+        change = f"{name}.type={word} ({node.place})"
         stays = dict.fromkeys([*values, *(field for layer in kept for field in layer.entries)])
         if stays:
-            self.notes.append(f"{said} keeps {', '.join(f'{name}.{field}' for field in stays)}.")
+            self.notes.append(f"{change} keeps {', '.join(f'{name}.{field}' for field in stays)}.")
         gone = [f"{p} ({place})" for layer in dropped for p, place in leaves(layer, name)]
         if any(layer.entries for layer in dropped):
-            self.notes.append(f"{said} discards {', '.join(gone)}.")
+            self.notes.append(f"{change} discards {', '.join(gone)}.")
         first = [Entries(values, self.code or by.place)] if values else []
         return [*first, *(layer for layer in kept if layer.entries)]
 

@@ -127,17 +127,16 @@ def write(task: ColumnsTask, folder: Path) -> None:
 
     encoder = _encoder(task)
     form = form_of(task, encoder)
-    told = encoder.config.architecture or {}
-    config = pretrained_config(told, "", needed_by=FORMAT)
+    config = pretrained_config(encoder.config.architecture or {}, "", needed_by=FORMAT)
     config.update({**form.settings, "dtype": "float32"})
     model = getattr(transformers, form.loader).from_config(config, **_options(config, form))
     config.architectures = [type(model).__name__]
     config.save_pretrained(folder)
-    given = {**encoder.model.state_dict(), **form.head}
+    weights = {**encoder.model.state_dict(), **form.head}
     prefix = "" if form.alone else f"{model.base_model_prefix}."
     wanted = [*model.state_dict()]
     own = {name: name if name in form.head else name.removeprefix(prefix) for name in wanted}
-    _write(folder / "model.safetensors", {name: given[own[name]] for name in wanted})
+    _write(folder / "model.safetensors", {name: weights[own[name]] for name in wanted})
     if form.why:  # else all other weights are read, or there are none
         read = {id(weight) for weight in encoder.state_dict(keep_vars=True).values()}
         every = task.module.state_dict(keep_vars=True).items()

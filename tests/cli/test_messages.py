@@ -120,14 +120,15 @@ def test_a_run_is_found_by_its_config_and_repeats(use, place):
 def test_a_foreign_folder_does_not_end_the_list_of_runs(use, tmp_path, place):
     shutil.copytree(place / "run", tmp_path / "good")
     good = json.loads((place / "run" / "run.json").read_text())
-    contents = ["[]", "{}", "{", "\xff", json.dumps({**good, "result": {"best": [1]}})]
-    contents += [json.dumps({**good, "result": {"best": {"bleu": "high"}}})]
-    for number, content in enumerate(contents):
+    unreadable = ["[]", "{}", "{", "\xff"]
+    odd = [json.dumps({**good, "result": {"best": best}}) for best in ([1], {"bleu": "high"})]
+    for number, content in enumerate([*unreadable, *odd]):
         (tmp_path / f"bad{number}").mkdir()
         (tmp_path / f"bad{number}" / "run.json").write_text(content, encoding="latin-1")
     code, out, _ = use("runs", "list", str(tmp_path))
     assert code == 0
-    assert out.count("unreadable") == len(contents)
+    assert out.count("unreadable") == len(unreadable)
+    assert all(f"/bad{number} " in out for number in range(len(unreadable) + len(odd)))
     assert "good" in out
 
 

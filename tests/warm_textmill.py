@@ -14,14 +14,18 @@ from functools import cache
 from pathlib import Path
 from tempfile import mkdtemp
 
-# A program of the folder: it hands its words, folder, environment and open files to the server.
+# A program of the folder: it hands its words, folder, environment and open files to the server, and
+# SIGINT and SIGTERM to the command.
 PROGRAM = """#!{python} -IS
-import marshal, os, socket, sys
+import marshal, os, signal, socket, sys
 server = socket.socket(socket.AF_UNIX)
 server.connect({address!r})
 job = marshal.dumps((sys.argv, os.getcwd(), dict(os.environb)))
 socket.send_fds(server, [len(job).to_bytes(8, "little")], [0, 1, 2])
 server.sendall(job)
+command = int(server.recv(8))
+for number in (signal.SIGINT, signal.SIGTERM):
+    signal.signal(number, lambda number, frame: os.kill(command, number))
 code = int(server.recv(16) or b"-9")
 sys.exit(code if code >= 0 else 128 - code)  # as bash says it
 """
@@ -31,7 +35,7 @@ sys.exit(code if code >= 0 else 128 - code)  # as bash says it
 # starts, and names single modules: so the filter is set here, and textmill's use of what others
 # have deprecated fails a page. The two cold pages do without.
 SERVER = """
-import atexit, gc, io, marshal, os, runpy, select, signal, socket, sys, threading, traceback, types
+import atexit, contextlib, gc, io, marshal, os, runpy, select, signal, socket, sys, threading, traceback, types
 import warnings
 import pydantic, sacrebleu, sentencepiece, sklearn.svm, tokenizers, torch
 pydantic.TypeAdapter  # it is imported when it is asked for
@@ -39,6 +43,7 @@ import transformers.models.t5.modeling_t5
 import textmill.preflight.check, textmill.runs.report, textmill.runs.train
 import textmill.inference.load, textmill.recipes.corpus.data
 import textmill.recipes.experiments.generation
+import httpx, textmill.serving.app, textmill.serving.server
 from textmill.cli.main import main
 
 def jobs(address):
@@ -71,8 +76,10 @@ def take(program):
     command = os.fork()
     os.setpgid(command, command)  # of both, as either may be first
     if command:
-        signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C ends the program, and that all
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # the program hands it to the command
         threading.Thread(target=kill_when_gone, args=(program, command), daemon=True).start()
+        with contextlib.suppress(OSError):
+            program.sendall(b"%8d" % command)
         os.closerange(0, 3)
         for file in files:
             os.close(file)

@@ -15,6 +15,7 @@ from typing import NotRequired
 import httpx
 from typing_extensions import TypedDict
 
+from tests.warm_textmill import warm_programs
 from textmill.errors import DataError
 from textmill.exported.row_predictor import RowPredictor
 
@@ -251,7 +252,7 @@ def started(command):
 
 def reversing(**settings):
     """A server of :class:`Reversed`; ``limits`` and the rest as a service takes them."""
-    return started([sys.executable, "-m", "tests.serving.served", repr(settings)])
+    return started([warm_programs() / "warm-python", "-m", "tests.serving.served", repr(settings)])
 
 
 def main():

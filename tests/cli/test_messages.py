@@ -14,6 +14,7 @@ import time
 import pytest
 
 from tests.preflight.test_check import SCRIPT
+from tests.warm_textmill import warm_programs
 from textmill.cli.main import main
 
 
@@ -154,24 +155,18 @@ def test_verify_reads_the_pointers_too(use, tmp_path, place):
     assert (code, out) == (1, "best.json: missing\n")  # run.json tells of a best one
 
 
-def textmill(place, *words, **given):
-    command = [sys.executable, "-m", "textmill", *words]
-    env = {**os.environ, "OMP_NUM_THREADS": "1", **given.pop("env", {})}
-    return subprocess.run(command, cwd=place, capture_output=True, check=False, env=env, **given)
-
-
-def test_text_is_utf8_whatever_the_locale(place):
+def test_text_is_utf8_whatever_the_locale(tmp_path):
     plain = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
-    (place / "accents.jsonl").write_text('{"source": "déjà"}\n', encoding="utf-8")
-    done = textmill(place, "predict", "run", "accents.jsonl", "--json", env=plain)
-    assert "déjà" in done.stdout.decode("utf-8")
-    assert done.stderr.decode() in ("", "1 of 1 rows could not be answered.\n")
+    (tmp_path / "accents.py").write_text('print("déjà")\n', encoding="utf-8")
+    command = [sys.executable, "-m", "textmill", "list", "tokenizer", "--include", "accents"]
+    found = subprocess.check_output(command, cwd=tmp_path, env={**os.environ, **plain})
+    assert found.startswith("déjà\n".encode())
 
 
 @pytest.mark.parametrize("ending", [b"\x04", b"\x03"], ids=["Ctrl-D", "Ctrl-C"])
 def test_predict_on_a_terminal_answers_each_line(place, ending):
     ours, theirs = pty.openpty()
-    command = [sys.executable, "-m", "textmill", "predict", "run"]
+    command = [warm_programs() / "textmill", "predict", "run"]
     process = subprocess.Popen(
         command, cwd=place, stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True,
         preexec_fn=_take_terminal,  # noqa: PLW1509

@@ -89,15 +89,13 @@ def test_what_is_encrypted_is_read_with_its_password(tmp_path: Path, monkeypatch
         "Popen",
         lambda *given, **named: begun.append(given) or began(*given, **named),
     )
-    for word in ("secret", "p\u00e4ss wort"):
+    for word, other in (("secret", "Secret"), ("p\u00e4ss wort", "")):
         content = drawn("for some", encrypt=StandardEncryption(word))
-        assert read_pdf(content, password=word).text == "for some"
         (tmp_path / "it.pdf").write_bytes(content)
         assert read_pdf(tmp_path / "it.pdf", password=word).text == "for some"
-        for other in ("Secret", ""):
-            with pytest.raises(DocumentError, match="is encrypted, and its password is another"):
-                read_pdf(content, password=other)
-    assert len(begun) == 8
+        with pytest.raises(DocumentError, match="is encrypted, and its password is another"):
+            read_pdf(content, password=other)
+    assert len(begun) == 4
     assert "secret" not in str(begun)
     with pytest.raises(DocumentError, match=r"needs a password: give it with password=$"):
         read_pdf(tmp_path / "it.pdf")
@@ -124,30 +122,30 @@ def test_what_takes_all_memory_or_time_ends_in_an_error() -> None:
 
 
 def test_a_small_file_of_a_long_word_is_read_soon() -> None:
-    content = hostile_pdfs.one_long_word(180_000)
+    content = hostile_pdfs.one_long_word(60_000)
     assert len(content) < 1000
     references = find_references(read_pdf(content, limits=PdfLimits(seconds=30)))
-    assert [len(each.text) for each in references] == [180_022, 8]
+    assert [len(each.text) for each in references] == [60_022, 8]
 
 
 def test_whatever_is_slow_of_a_pdf_is_in_its_process() -> None:
-    content = hostile_pdfs.of_rows(30_000)
+    content = hostile_pdfs.of_rows(4_000)
     before = resource.getrusage(resource.RUSAGE_SELF)
     document = read_pdf(content, limits=PdfLimits(seconds=60))
     used = resource.getrusage(resource.RUSAGE_SELF).ru_utime - before.ru_utime
-    assert len(document.lines) == 30_000
+    assert len(document.lines) == 4_000
     assert (find_references(document), find_abstract(document)) == ([], None)
-    assert used < 3  # of some 10 that a machine like that takes in all
-    told = refusal(content, lines=29_999)
-    assert told == "it.pdf: page 1: has more than the 29,999 lines allowed"
+    assert used < 0.4  # of more than one that it takes in all
+    told = refusal(hostile_pdfs.of_rows(20), lines=19)
+    assert told == "it.pdf: page 1: has more than the 19 lines allowed"
     assert "takes longer than 0.2 s to read" in refusal(content, seconds=0.2)
 
 
 def test_damage_anywhere_ends_in_lines_or_an_error() -> None:
     told = list[str]()
-    for seed in range(5):
-        rng, content = random.Random(seed), bytearray(PAPER)
-        for _ in range(rng.choice([3, 30, 300])):
+    for count in (3, 30, 300):
+        rng, content = random.Random(count), bytearray(PAPER)
+        for _ in range(count):
             content[rng.randrange(len(content))] = rng.randrange(256)
         try:
             find_references(read_pdf(bytes(content)))

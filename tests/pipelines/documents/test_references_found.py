@@ -10,11 +10,20 @@ from tests.pipelines.documents.references_found import letters, measure
 from textmill.pipelines.documents import find_abstract, find_body, find_references, read_pdf
 
 UNSEEN = {**HELD_BACK, **NEVER_MENDED}
+QUICK = {
+    "conference, by author, 2 col.", "journal, numbered, 2 col.", "preprint, by author, 1 col."
+}  # fmt: skip
 
 
-@pytest.mark.parametrize("layout", WRITTEN_AGAINST.values(), ids=WRITTEN_AGAINST)
-def test_references_are_found_and_split_exactly(layout) -> None:
-    score = measure(layout, range(1))
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=() if name in QUICK else pytest.mark.slow)
+        for name in WRITTEN_AGAINST
+    ],
+)
+def test_references_are_found_and_split_exactly(name) -> None:
+    score = measure(WRITTEN_AGAINST[name], range(1))
     assert score.share >= 90  # of 30; over many seeds below
     assert score.split_share == 100
 

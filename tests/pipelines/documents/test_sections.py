@@ -214,8 +214,8 @@ def test_what_stands_beside_any_number_of_a_page_is_a_head() -> None:
     assert {line.text[:5] for line in without_running_heads(pages)} == {"Said "}
 
 
-LONG = 20_000
-"""Characters. Of a search that is quadratic in them, tens of seconds."""
+LONG = 5_000
+"""Characters. A search that is quadratic in them takes seconds."""
 
 
 @pytest.mark.parametrize(
@@ -235,14 +235,14 @@ def test_a_long_line_takes_no_more_than_its_length(unit: str) -> None:
         found = document("References", "Knuth, D. 1984.", line + end, line, "Lee, K. 1999.")
         assert find_references(found)
         without_running_heads([paper.lines, [replace(each, page=2) for each in paper.lines]])
-    assert time.process_time() - start < 3
+    assert time.process_time() - start < 0.8
 
 
 def test_many_lines_take_no_more_than_their_number() -> None:
     start = time.process_time()
-    lines = [Line("[1] Knuth 1984", n // 4 + 1, y=7.0 * (n // 4), size=9) for n in range(40_000)]
-    assert find_references(Document("a", 10_000, lines)) == []
+    lines = [Line("[1] Knuth 1984", n // 4 + 1, y=7.0 * (n // 4), size=9) for n in range(8_000)]
+    assert find_references(Document("a", 2_000, lines)) == []
     without_running_heads([lines[n : n + 4] for n in range(0, len(lines), 4)])
     column_edges(lines)
     column_edges([replace(line, page=n // 8, x0=n // 8) for n, line in enumerate(lines)])
-    assert time.process_time() - start < 20
+    assert time.process_time() - start < 3

@@ -3,6 +3,7 @@
 import ast
 import re
 from collections import defaultdict
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
@@ -17,10 +18,16 @@ PUBLIC = {"models", "tasks", "text"}
 """Rooms whose classes are bases of users' own: what those override is no secret."""
 
 
+@cache
+def trees() -> dict[Path, ast.Module]:
+    """The syntax tree of each file of the source."""
+    return {path: ast.parse(path.read_text()) for path in SOURCES}
+
+
 def test_no_public_class_name_means_two_things() -> None:
     homes = defaultdict(list)
-    for path in SOURCES:
-        for node in ast.parse(path.read_text()).body:
+    for path, tree in trees().items():
+        for node in tree.body:
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                 homes[node.name].append(path.relative_to(ROOT).as_posix())
     assert {name: found for name, found in homes.items() if len(found) > 1} == {}
@@ -52,8 +59,8 @@ def test_a_module_is_named_by_a_string_in_its_own_room_alone() -> None:
     modules = {".".join(path.relative_to(ROOT / "src").with_suffix("").parts) for path in MODULES}
     found = [
         (path.relative_to(ROOT).as_posix(), node.value)
-        for path in SOURCES
-        for node in ast.walk(ast.parse(path.read_text()))
+        for path, tree in trees().items()
+        for node in ast.walk(tree)
         if isinstance(node, ast.Constant)
         and node.value in modules
         and node.value.split(".")[1] not in path.relative_to(ROOT).parts
@@ -63,8 +70,8 @@ def test_a_module_is_named_by_a_string_in_its_own_room_alone() -> None:
 
 def test_what_a_class_of_another_module_overrides_has_a_public_name() -> None:
     bases, hidden, homes = {}, {}, {}
-    for path in SOURCES:
-        for node in ast.parse(path.read_text()).body:
+    for path, tree in trees().items():
+        for node in tree.body:
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                 methods = (each.name for each in node.body if isinstance(each, ast.FunctionDef))
                 hidden[node.name] = {name for name in methods if re.match("_[^_]", name)}

@@ -18,12 +18,12 @@ from packaging.utils import canonicalize_name
 from packaging.version import Version
 
 import textmill
+from tests.test_house import trees
 from textmill.config.public_names import public_names
 from textmill.errors import TRAINING_PACKAGES
 from textmill.recipes import registries
 
 ROOT = Path(__file__).parents[1]
-SOURCES = sorted((ROOT / "src").rglob("*.py"))
 MODULES = sorted(
     module.name
     for module in pkgutil.walk_packages(textmill.__path__, "textmill.")
@@ -197,8 +197,8 @@ def test_the_extras_that_train_bring_torch_and_the_others_do_not() -> None:
 
 def test_every_package_the_source_imports_is_declared() -> None:
     imported = set[str]()
-    for path in SOURCES:
-        for node in ast.walk(ast.parse(path.read_text())):
+    for tree in trees().values():
+        for node in ast.walk(tree):
             if isinstance(node, ast.Import):
                 imported |= {alias.name.split(".")[0] for alias in node.names}
             elif isinstance(node, ast.ImportFrom) and node.module:

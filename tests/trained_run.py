@@ -56,7 +56,7 @@ def train_script(folder: Path, *more: str, words: tuple[str, ...] = ()) -> Path:
     text = HEAD.format(folder=str(folder))
     script.write_text(text + "\n".join(more) + "\n", encoding="utf-8")
     return textmill.train(
-        script, [*words, "reporters.console=false"], run_dir=folder / "run"
+        script, ["reporters.console=false", "reporters.html=false", *words], run_dir=folder / "run"
     ).folder
 
 

@@ -2,7 +2,7 @@
 
 One process a session imports everything and forks for each command. The command has a process,
 arguments, folder, environment, input and output of its own, as a person's has; only what is
-imported when is not as at a cold start, which tests/cli and two pages of docs look at.
+imported when is not as at a cold start, which tests/cli and a page of docs look at.
 """
 
 import atexit
@@ -33,10 +33,10 @@ sys.exit(code if code >= 0 else 128 - code)  # as bash says it
 # A keeper for each command tells the program how it ended, and kills it with all it started where
 # the program is gone. The server ends when its input does. PYTHONWARNINGS is read where Python
 # starts, and names single modules: so the filter is set here, and textmill's use of what others
-# have deprecated fails a page. The two cold pages do without.
+# have deprecated fails a page. The cold page does without.
 SERVER = """
-import atexit, contextlib, gc, io, marshal, os, runpy, select, signal, socket, sys, threading, traceback, types
-import warnings
+import atexit, contextlib, gc, io, marshal, os, runpy, select, signal, socket, sys, threading
+import traceback, types, warnings
 import pydantic, sacrebleu, sentencepiece, sklearn.svm, tokenizers, torch
 pydantic.TypeAdapter  # it is imported when it is asked for
 import transformers.models.t5.modeling_t5
@@ -148,8 +148,8 @@ os._exit(code)  # to take all modules apart would copy them first
 def warm_programs() -> Path:
     """The folder with ``textmill`` and ``warm-python``; their server runs until this process ends.
 
-    ``warm-python`` is for code that imports textmill in a process of its own, where what that takes
-    is not what is tested.
+    ``python``, ``warm-python`` as well, is for code that imports textmill in a process of its own,
+    where what that takes is not what is tested.
     """
     folder = Path(mkdtemp(prefix="textmill-"))  # a socket's path has room for 100 characters
     address = str(folder / "server")
@@ -164,7 +164,7 @@ def warm_programs() -> Path:
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     atexit.register(server.wait)
     atexit.register(server.stdin.close)
-    for name in ("textmill", "warm-python"):
+    for name in ("textmill", "warm-python", "python"):
         (folder / name).write_text(PROGRAM.format(python=sys.executable, address=address))
         (folder / name).chmod(0o755)
     assert server.stdout.readline() == b"ready\n"

@@ -2,8 +2,10 @@
 
 import json
 import random
+import sys
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -15,6 +17,7 @@ from benchmarks.results.linear import Linear
 from benchmarks.results.scores import span_f1
 from benchmarks.results.splits import SPLITS
 from tests.pretrained_checkpoints import save_encoder
+from tests.warm_textmill import warm_programs
 from textmill.recipes import registries
 
 TABLES = (table, bar, intents, references, summaries, pretrained)
@@ -48,8 +51,11 @@ def data(tmp_path):
 
 
 @pytest.fixture
-def made(tmp_path, data):
+def made(tmp_path, data, monkeypatch):
     """Runs the command; the ledger's lines, the page and the exit code."""
+    warm = warm_programs() / "warm-python"
+    python = SimpleNamespace(executable=warm, modules=sys.modules, stderr=sys.stderr)
+    monkeypatch.setattr(measuring, "sys", python)  # it trains by textmill's command
     page, out = tmp_path / "page.md", tmp_path / "out"
     page.write_text("".join(f"before\n{each.BEGIN}\nold\n{each.END}\nafter\n" for each in TABLES))
 

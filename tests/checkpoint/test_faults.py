@@ -29,7 +29,10 @@ def restored(folder):
     return step
 
 
-@pytest.mark.parametrize("code", [errno.ENOSPC, errno.EIO, errno.EDQUOT])
+@pytest.mark.parametrize(
+    "code",
+    [errno.ENOSPC, *(pytest.param(n, marks=pytest.mark.slow) for n in (errno.EIO, errno.EDQUOT))],
+)
 @pytest.mark.parametrize("lasting", [False, True])
 def test_every_failing_call_of_a_save_leaves_a_good_checkpoint(
     tmp_path, failing_disk, caplog, *, code, lasting

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import safetensors.torch
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from textmill.checkpoint.state import join_state, split_state
@@ -127,6 +127,7 @@ values = st.recursive(
 )
 
 
+@settings(max_examples=25)
 @given(st.dictionaries(st.text(max_size=3), values, max_size=4))
 def test_any_plain_state_comes_back_equal(state):
     tensors, plain = split_state(state)

@@ -100,7 +100,7 @@ def test_every_room_and_every_module_on_the_floors_without_torch_is_imported(pyt
 for module in pkgutil.iter_modules(textmill.__path__, "textmill."):
     if module.ispkg:
         importlib.import_module(module.name)
-for room in ("config", "runtime", "text", "exported", "serving"):
+for room in ("config", "runtime", "text", "exported", "serving", "pipelines"):
     package = importlib.import_module(f"textmill.{room}")
     for module in pkgutil.walk_packages(package.__path__, f"textmill.{room}."):
         importlib.import_module(module.name)

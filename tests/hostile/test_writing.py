@@ -24,7 +24,7 @@ GOES_ON = ["trainer.max_steps=6"]
 @pytest.fixture(scope="module")
 def begun(tmp_path_factory) -> Path:
     """A run that can be gone on with: its data stay where they are."""
-    return train_script(tmp_path_factory.mktemp("begun"))
+    return train_script(tmp_path_factory.mktemp("begun"), words=("reporters.html=true",))
 
 
 @pytest.fixture

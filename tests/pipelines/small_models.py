@@ -17,7 +17,8 @@ REFERENCES = [
     ),
     ("D. Fox. Old words. 1984.", "author author title title date"),
 ]
-QUIET = ["trainer.max_steps=60", "trainer.evaluate_every=60 steps", "reporters.console=false"]
+SILENT = ["reporters.console=false", "reporters.html=false"]
+QUIET = ["trainer.max_steps=60", "trainer.evaluate_every=60 steps", *SILENT]
 
 
 def tags_in(words):
@@ -48,8 +49,8 @@ def reference_run(*settings):
 
 
 @cache
-def exported(run):
-    return export(run, "onnx", device="cpu").folder
+def exported(run, form="onnx"):
+    return export(run, form, device="cpu").folder
 
 
 MENTIONS = [
@@ -76,6 +77,7 @@ def written_summaries_run():
     path = json_lines(folder() / "summaries.jsonl", rows)
     words = [f"{name}.path={path}" for name in ("train_data", "valid_data")]
     words += ["tokenizer.kind=characters", "task.decoding.max_length_b=20", *QUIET]
+    words += ["task.decoding.no_repeat_ngram=0"]  # CTranslate2 has no such search
     words += ["trainer.max_steps=2", "trainer.evaluate_every=2 steps"]
     return textmill.train("summarization/scitldr/local", words, run_dir=folder() / "written").folder
 

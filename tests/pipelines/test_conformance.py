@@ -89,8 +89,8 @@ def test_a_pdf_is_read_with_its_pages(pipeline, tmp_path):
     path = tmp_path / "paper.pdf"
     path.write_bytes(paper())
     results = pipeline.predict(str(path), type="pdf")
-    assert results == pipeline.predict(path) == pipeline.predict_bytes("x", paper())
     assert results
+    assert results == pipeline.predict_bytes("x", path.read_bytes())
     for result in results:
         assert result.row()["page"] == result.page == (2 if pipeline.by_line else 1)
         for span in getattr(result, "spans", ()):

@@ -31,15 +31,9 @@ def instructions():
     return [line.split(maxsplit=1) for line in whole.splitlines() if line]
 
 
-def textmill_command(*words, without=""):
-    """The command as it is typed; ``without`` is a package that is not there."""
-    code = f"import sys; sys.modules[{without!r}] = None; " if without else "import sys; "
-    return [
-        sys.executable,
-        "-c",
-        f"{code}from textmill.cli.main import main; sys.exit(main())",
-        *words,
-    ]
+def textmill_command(*words):
+    """The command as it is typed."""
+    return [warm_programs() / "textmill", *words]
 
 
 @pytest.fixture(scope="module")
@@ -59,10 +53,9 @@ def test_it_serves_a_run_as_the_run_answers():
         assert served.end() == (0, "")
 
 
-def test_it_serves_an_export_without_torch(exported):
+def test_it_serves_an_export(exported):  # without torch: tests/exported/test_without_torch.py
     predictor = textmill.exported.load(exported)
-    command = textmill_command("serve", str(exported), "--port", "0", without="torch")
-    with started(command) as served:
+    with started(textmill_command("serve", str(exported), "--port", "0")) as served:
         assert served.ask(SOURCE).json() == predictor.answer_row(predictor(SOURCE))
         answer = served.get("openapi.json").json()["components"]["schemas"]["TranslatedRow"]
         assert answer["required"] == ["prediction", "score"]
@@ -72,32 +65,35 @@ def test_it_serves_an_export_without_torch(exported):
 REFERENCES = "\n".join(text for text, _ in small_models.REFERENCES)
 
 
-def test_it_serves_a_pipeline_without_torch():
-    """By the model that is named: texts as rows, and a file of them as the body."""
-    folder = small_models.exported(small_models.reference_run())
-    words = ["serve", str(folder), "--pipeline", "reference-parser", "--port", "0"]
-    pipeline = ReferenceParser(folder)
-    with started(textmill_command(*words, without="torch")) as served:
+def test_a_pipeline_s_own_model_is_served(tmp_path, monkeypatch):
+    """Texts as rows, and a file of them as the body."""
+    run = small_models.reference_run()
+    (tmp_path / "models").mkdir()
+    (tmp_path / "models/reference-parser").symlink_to(run)
+    monkeypatch.setenv("TEXTMILL_HOME", str(tmp_path))
+    pipeline = ReferenceParser(run)
+    with started(textmill_command("serve", "--pipeline", "reference-parser", "--port", "0")) as s:
         texts = REFERENCES.splitlines()
         wanted = [result.row() for result in pipeline(texts)]
-        assert served.ask(texts).json() == [{"results": [row]} for row in wanted]
+        assert s.ask(texts).json() == [{"results": [row]} for row in wanted]
         file = {"Content-Type": "application/octet-stream"}
-        asked = httpx.post(f"{served.url}predict", content=REFERENCES, headers=file, timeout=20)
+        asked = httpx.post(f"{s.url}predict", content=REFERENCES, headers=file, timeout=20)
         lines = [{**row, "line": number} for number, row in enumerate(wanted, start=1)]
         assert asked.json() == {"results": lines}
-        model = served.get("model").json()
+        model = s.get("model").json()
         assert (model["name"], model["files"]) == ("reference-parser", [".pdf", ".txt"])
         assert set(model["examples"][0]) == {"text"}
-        row = served.get("openapi.json").json()["components"]["schemas"]["ParsedReferenceRow"]
+        row = s.get("openapi.json").json()["components"]["schemas"]["ParsedReferenceRow"]
         assert row["required"] == ["text"]
 
 
-def test_a_pipeline_s_own_model_is_served(tmp_path, monkeypatch):
-    (tmp_path / "models").mkdir()
-    (tmp_path / "models/reference-parser").symlink_to(small_models.reference_run())
-    monkeypatch.setenv("TEXTMILL_HOME", str(tmp_path))
-    words = ["serve", "--pipeline", "reference-parser", "--port", "0"]
-    with started([warm_programs() / "textmill", *words]) as served:
+@pytest.mark.slow
+def test_it_serves_a_pipeline_without_torch():
+    folder = small_models.exported(small_models.reference_run())
+    words = ["serve", str(folder), "--pipeline", "reference-parser", "--port", "0"]
+    code = "import sys; sys.modules['torch'] = None\n"
+    code += "from textmill.cli.main import main; sys.exit(main())"
+    with started([sys.executable, "-c", code, *words]) as served:
         found = served.ask(REFERENCES.splitlines()[0]).json()["results"][0]
         assert found["fields"]["author"] == "A. Lee."
 
@@ -180,7 +176,7 @@ def test_the_commands_of_the_image_serve_and_look_after_it(exported):
     assert words[:3] == ["textmill", "serve", "/model"]
     here = {"/model": str(exported), "8000": "0"}
     words = [here.get(word, word) for word in words[1:]]
-    with started(textmill_command(*words, without="torch")) as served:
+    with started(textmill_command(*words)) as served:
         assert served.ask(SOURCE).status_code == 200
         check = json.loads(said["HEALTHCHECK"].removeprefix("CMD "))
         check = [word.replace("8000", str(served.address[1])) for word in check]

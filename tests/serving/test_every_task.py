@@ -32,7 +32,7 @@ TEXTS = ["wake me at [MASK]", "Rollo met Bob and led the [MASK]", "wake [MASK]"]
 def test_the_server_answers_as_the_predictor_does(name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     settings = write_data(name)
-    words = [*short(name), "reporters.console=false"]
+    words = [*short(name), "reporters.console=false", "reporters.html=false"]
     words += ["task.decoding.max_length_a=0"] * ("decoding" in settings["task"])
     words += ["task.decoding.max_length_b=5"] * ("decoding" in settings["task"])
     folder = textmill.train(name, words, run_dir="run").folder

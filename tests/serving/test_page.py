@@ -191,7 +191,7 @@ def serve(run, *words):
 def test_the_texts_nearest_to_a_vector_are_shown(browser, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     write_data("embedding/pairs/local")
-    words = ["trainer.max_steps=2", "reporters.console=false"]
+    words = ["trainer.max_steps=2", "reporters.console=false", "reporters.html=false"]
     run = textmill.train("embedding/pairs/local", words, run_dir="run").folder
     texts = [f"play song {number} {'again ' * (number % 5)}" for number in range(150)]
     texts += [HOSTILE, "wake me at seven", texts[3], "", " wake me "]

@@ -13,6 +13,7 @@ from tests.pipelines.small_models import (
     extracts_run,
     mentions_run,
     reference_run,
+    written_summaries_run,
 )
 from tests.pipelines.small_paper import paper
 from tests.trained_run import library_run
@@ -25,7 +26,7 @@ TEXTS = [text for text, _ in REFERENCES]
 def parse(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "refs.txt").write_text("\n".join(TEXTS))
-    model = str(exported(reference_run()))
+    model = str(reference_run())
     return lambda *words: main(["parse-references", *words, "--model", model])
 
 
@@ -142,7 +143,10 @@ def test_a_paper_without_references_is_told(parse, capsys, tmp_path):
     ("run", "said"),
     [
         (reference_run, "textmill parse-references paper.pdf --model {0}, or textmill"),
-        (lambda: exported(reference_run()), "textmill parse-references paper.pdf --model {0}, or"),
+        (
+            lambda: exported(written_summaries_run(), "ctranslate2"),
+            "paper.pdf: wanted rows of text, found a PDF. A pipeline reads it:",
+        ),
         (extracts_run, "paper.pdf: wanted rows of text, found a PDF. A pipeline reads it:"),
         (library_run, "paper.pdf: wanted text, found a PDF: make text of it first"),
     ],

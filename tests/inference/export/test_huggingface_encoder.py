@@ -20,6 +20,11 @@ GELU = (POOLER, "model.pooling.activation=gelu")
 LONG = "the unbelievable cat sat on the mat and dogs bark at the moon"
 
 
+def slow(*values):
+    """Values of a test that takes the way of others."""
+    return pytest.param(*values, marks=pytest.mark.slow)
+
+
 def exported(run, *rows):
     file = run.parent / "rows.jsonl"
     listed = [{"text": row} if isinstance(row, str) else row for row in rows]
@@ -35,7 +40,7 @@ def pipeline_scores(folder, task, text):
 
 @pytest.mark.parametrize(
     ("family", "pooling"),
-    [("bert", (POOLER,)), ("roberta", (POOLER,)), ("electra", GELU), ("deberta-v2", GELU)],
+    [("bert", (POOLER,)), slow("roberta", (POOLER,)), ("electra", GELU), slow("deberta-v2", GELU)],
 )
 def test_a_classifier_is_one_of_transformers(family, pooling, tmp_path):
     run = trained("classification", family, tmp_path, *pooling, "task.max_length=20")
@@ -48,7 +53,7 @@ def test_a_classifier_is_one_of_transformers(family, pooling, tmp_path):
     )
 
 
-@pytest.mark.parametrize("family", ["bert", "roberta"])
+@pytest.mark.parametrize("family", [slow("bert"), "roberta"])
 def test_a_pair_is_read_as_one(family, tmp_path):
     run = trained("pairs", family, tmp_path, POOLER)
     made = exported(
@@ -94,7 +99,7 @@ def of_readme(folder):
     return made
 
 
-@pytest.mark.parametrize("family", ["bert", "roberta", "electra", "deberta-v2"])
+@pytest.mark.parametrize("family", ["bert", "roberta", slow("electra"), slow("deberta-v2")])
 def test_a_tagger_labels_the_first_piece_of_each_word(family, tmp_path):
     run = trained("tagging", family, tmp_path)
     made = exported(run, {"words": LONG}, {"words": "the [SEP] cat"}, {"words": ""})
@@ -126,10 +131,10 @@ def test_a_tagger_labels_the_first_piece_of_each_word(family, tmp_path):
         ),
         ("classification", "modernbert", (POOLER,), "layers before the scores of a modernbert"),
         ("ner", "roberta", (), "random field"),
-        ("joint", "bert", (), "has the answers of IntentSlots"),
-        ("ranking", "bert", (), "has the answers of QueryDocumentRanking"),
+        slow("joint", "bert", (), "has the answers of IntentSlots"),
+        slow("ranking", "bert", (), "has the answers of QueryDocumentRanking"),
         ("question", "bert", (), "has the answers of QuestionAnswering"),
-        ("trees", "bert", (), "has the answers of TreeTagging"),
+        slow("trees", "bert", (), "has the answers of TreeTagging"),
         ("embedding", "bert", ("model.pooling.type=attention",), "has no such pooling"),
     ],
 )
@@ -159,7 +164,7 @@ def test_else_it_is_the_encoder_with_the_other_weights_beside(task, family, more
         ("bert", ("model.pooling.type=mean",)),
         ("roberta", ("model.pooling.type=first", "model.normalize=false")),
         ("modernbert", ("model.pooling.type=max",)),
-        ("deberta-v2", ("model.pooling.type=first",)),
+        slow("deberta-v2", ("model.pooling.type=first",)),
     ],
 )
 def test_a_sentence_encoder_is_one_of_sentence_transformers(family, more, tmp_path):

@@ -8,7 +8,7 @@ import re
 import subprocess
 import sys
 import tomllib
-from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -36,14 +36,16 @@ def relative(path: Path) -> str:
     return str(path.relative_to(ROOT))
 
 
-def every_text() -> Iterator[tuple[str, str]]:
+@cache
+def every_text() -> list[tuple[str, str]]:
     """The path and text of every file a person wrote."""
     own = [ROOT / name for name in ("src", "tests", "docs", "examples", "benchmarks", ".ci")]
-    files = [f for folder in own for f in folder.rglob("*") if f.is_file()]
+    files, texts = [f for folder in own for f in folder.rglob("*") if f.is_file()], []
     for file in sorted([*files, *(f for f in ROOT.iterdir() if f.is_file())]):
         built = {".git", "__pycache__", "_build", "textmill.egg-info"} & set(file.parts)
         if not built and file.suffix in {"", ".md", ".py", ".toml", ".txt", ".yaml"}:
-            yield relative(file), file.read_text(encoding="utf-8")
+            texts.append((relative(file), file.read_text(encoding="utf-8")))
+    return texts
 
 
 # --- names and texts --------------------------------------------------------------------------

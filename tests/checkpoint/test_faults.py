@@ -264,7 +264,7 @@ def test_a_state_with_a_valid_hash_and_hostile_content_is_refused(tmp_path):
 def kill_campaign(folder, kills, seed):
     """Kills a saving process at random moments; each start must find the last state, whole."""
     processes = multiprocessing.get_context("forkserver")  # torch is imported once, not each time
-    processes.set_forkserver_preload(["textmill.checkpoint"])
+    processes.set_forkserver_preload(["tests.checkpoint.saving"])
     rng = random.Random(seed)
     inside, previous = 0, 0
     for number in range(kills):

@@ -38,8 +38,8 @@ def words(valid, train=ROWS):
         (ROWS[:20] + OTHER[20:], "20 of 100 rows of valid_data are in train_data"),
         (ROWS[:19] + OTHER[19:], ""),
         (
-            OTHER * 30 + ROWS * 20,
-            "400 of 1,000 rows of valid_data are in train_data (looked for: 1,000 of 5,000)",
+            OTHER * 8 + ROWS * 4,
+            "333 of 1,000 rows of valid_data are in train_data (looked for: 1,000 of 1,200)",
         ),
     ],
 )

@@ -131,8 +131,7 @@ def test_whatever_a_file_says_stays_text(opened):
     assert opened.run("return document.title") == title
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [320, 1280])
+@pytest.mark.parametrize(("width", "scheme"), [(320, "light"), (1280, "dark")])
 def test_it_fits_every_screen(opened, width, scheme):
     opened.shows(width, 800, scheme)
     give(opened, "a" * 300 + "\n" + "b" * 300 + " c", "n" * 200 + ".pdf")

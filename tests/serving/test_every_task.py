@@ -21,6 +21,8 @@ KINDS = {
     "tagging/bilstm/local": "TaggedRow", "tagging/ner/local": "TaggedRow",
     "trees/bilstm/local": "ParsedRow",
 }  # fmt: skip
+LIKE = {"pairs/classification/local", "tagging/bilstm/local"}
+"""Of the kinds of others."""
 OPTIONS = {
     "parsing/top/local": {"n_best", "beam_size"}, "language/transformer/local": {"n_best"},
     "bert/pretraining/local": {"n_best"},
@@ -28,7 +30,10 @@ OPTIONS = {
 TEXTS = ["wake me at [MASK]", "Rollo met Bob and led the [MASK]", "wake [MASK]"]
 
 
-@pytest.mark.parametrize("name", KINDS)
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=pytest.mark.slow if name in LIKE else ()) for name in KINDS],
+)
 def test_the_server_answers_as_the_predictor_does(name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     settings = write_data(name)

@@ -144,8 +144,10 @@ def test_an_error_is_said_and_then_gone(opened):
     assert "status of 422" in opened.log()[0]
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize(("width", "height"), [(390, 844), (1280, 900), (320, 568)])
+@pytest.mark.parametrize(
+    ("width", "height", "scheme"),
+    [(390, 844, "light"), (1280, 900, "light"), (320, 568, "dark"), (1280, 900, "dark")],
+)
 def test_it_fits_every_screen_and_can_be_read(opened, width, height, scheme):
     opened.shows(width, height, scheme)
     row = {"prediction": "a" * 300, "score": 1, "scores": {"b" * 300: 0.5, "c": 0.5}}

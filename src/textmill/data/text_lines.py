@@ -25,6 +25,7 @@ class TextLines(TextPairs):
 
     Example:
         >>> import tempfile
+        >>> from pathlib import Path
         >>> path = Path(tempfile.mkdtemp()) / "play.txt"
         >>> _ = path.write_text("First Citizen:\n\nAll:\n")
         >>> [row["text"] for row in TextLines.Config(path=path).build()]

@@ -96,13 +96,8 @@ def _answered(predictor: Any, asked: Asked, found: Iterator[Any]) -> tuple[Asked
 class LineRows:
     """Rows of one text each, the lines of a stream.
 
-    A line that training could not read has a problem: bad UTF-8, NUL, or an empty line.
-
-    Args:
-        stream: Open for reading bytes.
-        name: Its name in errors.
-        column: The name of the lines' column in an output.
-        encoding: The encoding of the lines.
+    A line that training could not read has a problem: bad UTF-8, NUL, or an empty line. ``name`` is
+    the stream's in errors, ``column`` that of the lines in an output.
     """
 
     def __init__(self, stream: Any, name: str, *, column: str, encoding: str = "utf-8") -> None:
@@ -131,12 +126,9 @@ class LineRows:
 class ColumnRows:
     """The rows of a file of columns; a row that cannot be read keeps its place.
 
-    Args:
-        stream: The file.
-        name: Its name in errors.
-        layout: A :class:`~textmill.data.formats.row_format.RowFormat`.
-        whole: Whether a row has all entries of its JSON object.
-        keep: Whether all columns are kept; those of Parquet and Arrow are read by ``batches``.
+    ``layout`` is a :class:`~textmill.data.formats.row_format.RowFormat`. With ``whole`` a row has
+    all entries of its JSON object; with ``keep`` all columns are kept, of which those of Parquet
+    and Arrow are read by ``batches``.
     """
 
     def __init__(

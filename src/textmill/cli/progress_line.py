@@ -14,9 +14,8 @@ SECONDS_BETWEEN = 0.1
 class ProgressLine:
     """Drawn below what is logged meanwhile, by whoever reports: it has no thread of its own.
 
-    Args:
-        size: Returns what :meth:`show` counts up to, None if that is not known; called on a
-            terminal only. Without it there is no bar.
+    ``size`` returns what :meth:`show` counts up to, None if that is not known and there is no bar;
+    it is called on a terminal only.
     """
 
     def __init__(self, size: Callable[[], int | None] = lambda: None) -> None:

@@ -41,16 +41,8 @@ class Opened:
 def use_checkpoint(run: Path, name: str, use: Callable[[Opened], T]) -> T:
     """Uses the checkpoint that is asked for; for a damaged ``best`` or ``last``, a good one.
 
-    If another one is used, the log says why.
-
-    Args:
-        run: The run folder.
-        name: ``best`` (the last one where nothing was selected), ``last``, or a checkpoint's name.
-        use: Called with the checkpoint; if it finds it damaged, another one is tried.
-
-    Returns:
-        What ``use`` gives.
-
+    If another one is used, the log says why. ``name`` is ``best`` (the last one if nothing was
+    selected), ``last``, or a checkpoint's name.
     """
     if not has_checkpoints(run):
         if (run / "run.json").is_file():

@@ -37,12 +37,7 @@ class RunTokenizer(Component):
         def build(  # type: ignore[override]  # what is built of is named, for the planner
             self, *, xp: Experiment | None = None
         ) -> Tokenizer:
-            """Reads it.
-
-            Args:
-                xp: The run that it is for; None: none that could have it already.
-
-            """
+            """Reads it; a run ``xp`` that has saved a checkpoint has it in there."""
             own = None if xp is None else _own_text(xp.folder)
             if own is not None and (kept := _tokenizer(own)) is not None:
                 return kept

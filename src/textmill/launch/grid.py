@@ -397,15 +397,9 @@ def run_grid(
 ) -> tuple[Path, GridTable]:
     """Trains a recipe with each combination of values, or with those that a search proposes.
 
-    Args:
-        named: The recipe.
-        words: Settings; those with commas between values vary.
-        seeds: How many seeds each combination is trained with.
-        trials: How many combinations Optuna proposes; None trains all there are.
-        jobs: Cells at a time.
-        fail_fast: Whether the first failure stops all.
-        elsewhere: Where the cells run; None: on this machine.
-        show: Called again and again with how far the grid is.
+    Settings with commas between values vary. Optuna proposes as many combinations as ``trials``
+    says; None trains all there are. The cells run on this machine, or ``elsewhere``; ``show`` is
+    called again and again with how far the grid is.
 
     Returns:
         The folder of its tables, page and logs; and the table of its cells, which have ended.

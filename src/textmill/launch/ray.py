@@ -71,13 +71,8 @@ def _connected(ray: Ray, count: int) -> Any:
 def train_on_ray(given: Mapping[str, Any], ray: Ray, *, ranks: int, include: Sequence[str]) -> None:
     """Trains by several ranks and waits for them; all machines must see the recipe's files.
 
-    A signal ends the ranks; the same command goes on from the last checkpoint.
-
-    Args:
-        given: The arguments of :func:`textmill.runs.train.train`.
-        ray: What is asked of Ray.
-        ranks: Number of processes on all machines.
-        include: Modules to import first.
+    A signal ends the ranks; the same command goes on from the last checkpoint. ``given`` are the
+    arguments of :func:`textmill.runs.train.train`; modules to ``include`` are imported first.
     """
     engine = _connected(ray, ranks)
     train, by_torch = import_module("ray.train"), import_module("ray.train.torch")
@@ -137,12 +132,7 @@ class RayJob:
 
 
 class RayJobs:
-    """Hands commands to a Ray cluster, which starts as many as it has room for.
-
-    Args:
-        ray: What each command asks for.
-        jobs: How many may wait and run at a time; None: as many as the cluster has room for.
-    """
+    """Hands commands to a Ray cluster, ``jobs`` at a time, or as many as it has room for."""
 
     def __init__(self, ray: Ray, *, jobs: int | None = None) -> None:
         self._engine = _connected(ray, 1)

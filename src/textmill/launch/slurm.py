@@ -212,12 +212,9 @@ class SlurmJob:
 
 
 class SlurmJobs:
-    """Hands commands to Slurm.
+    """Hands commands to Slurm, each in ``ranks`` processes of a node.
 
-    Args:
-        slurm: What each job asks for.
-        ranks: Processes of a node.
-        jobs: How many may wait and run at a time; None: :data:`MOST_JOBS`.
+    At most ``jobs`` wait and run at a time, by default :data:`MOST_JOBS`.
     """
 
     def __init__(self, slurm: Slurm, *, ranks: int = 1, jobs: int | None = None) -> None:

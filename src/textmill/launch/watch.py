@@ -59,15 +59,9 @@ class Watch:
     """Evaluates each checkpoint of each run below a folder once, in the order they appeared.
 
     A file beside the run has a line for each evaluation. One that fails is reported and left, a
-    folder that vanishes is forgotten. Killed and started again, a watch goes on.
-
-    Args:
-        root: A folder of runs, or a run.
-        words: Settings of the data, as ``textmill evaluate`` takes them.
-        launcher: Starts the evaluations.
-        options: Options of ``textmill evaluate``, such as ``--device``.
-        timeout: It ends so many seconds after the last new checkpoint.
-        show: Called with what it waits for.
+    folder that vanishes is forgotten. Killed and started again, a watch goes on. It ends
+    ``timeout`` seconds after the last new checkpoint. Words and options are those of ``textmill
+    evaluate``; ``show`` is called with what it waits for.
     """
 
     def __init__(

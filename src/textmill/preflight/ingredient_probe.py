@@ -87,14 +87,11 @@ def try_ingredient(
     allow_code: bool = False,
     device: str = "auto",
     say: Say = print,
-) -> Any:
+) -> None:
     """Builds one ingredient and what it needs; data is also iterated, and measured.
 
     The recipe is named as :func:`textmill.runs.train.train` takes it, and need not be complete;
     ``say`` is called with the lines of the report.
-
-    Returns:
-        What the ingredient made.
     """
     plan = partial(plan_recipe, recipe, words, configs=configs, allow_code=allow_code)
     planned = plan(targets=[name])
@@ -116,7 +113,6 @@ def try_ingredient(
             _measure(name, made, task, tokenizer=known, say=say)
     shown = repr(made)
     say(f"Success! {name}() = {shown if len(shown) <= 2000 else f'{shown[:2000]}…'}")
-    return made
 
 
 def _measure(

@@ -17,14 +17,9 @@ class Study:
     Each trial has a sampler made from its number, so that a proposal depends on the trials before
     it and on nothing that a restart loses.
 
-    Args:
-        folder: Where the journal is; no other process may use it at the same time.
-        name: The study's name in the journal.
-        total: Trials in all, those of former starts included.
-        spaces: Optuna's distribution of each setting.
-        sampler: Makes the sampler of a trial from its number.
-        what: The command that needs Optuna, for the error if it is not installed.
-        options: Options of ``optuna.create_study``, such as ``direction``.
+    The journal is in ``folder``, which no other process may use at the same time. ``total`` counts
+    the trials of former starts, too; ``what`` is the command that needs Optuna, for the error if it
+    is not installed; options are those of ``optuna.create_study``.
     """
 
     def __init__(

@@ -55,9 +55,7 @@ def write_atomic(path: Path, data: bytes | str) -> None:
 def replacing(path: Path, *, needed: int | None = None) -> Iterator[HashingFile]:
     """As :func:`write_atomic`, for a file that is written piece by piece.
 
-    Args:
-        path: The file.
-        needed: Its size if it is known, for the error's text.
+    ``needed`` is its size if it is known, for the error's text.
     """
     temporary = path.with_name(f".{path.name}.tmp-{os.getpid()}")
     try:
@@ -100,12 +98,9 @@ def new_folder(final: Path, *, replace: bool = False) -> Iterator[Path]:
     """Makes a folder that appears under its name only when it is whole and on the disk.
 
     Yields a temporary folder beside ``final``. On success everything in it is fsynced and it is
-    renamed to ``final``. On an error it is removed and ``final`` is not touched.
-
-    Args:
-        final: The folder's name; its parent must exist.
-        replace: Whether an existing folder gives way. It is moved aside first and deleted last;
-            after a crash between the two :func:`clean_leftovers` moves it back.
+    renamed to ``final``. On an error it is removed and ``final`` is not touched. With ``replace``
+    an existing folder gives way. It is moved aside first and deleted last; after a crash between
+    the two :func:`clean_leftovers` moves it back.
     """
     temporary = final.with_name(f".{final.name}.tmp-{os.getpid()}")
     with suppress(FileNotFoundError):

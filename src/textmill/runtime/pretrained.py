@@ -142,11 +142,8 @@ Find = Callable[[str, str | None], PretrainedFolder]
 def find_pretrained(name: str, *, revision: str | None = None) -> PretrainedFolder:
     """The folder of a path, or of a name on the Hugging Face hub, which is kept in its cache.
 
-    A run that goes on has its own instead, in all but the weights (:func:`finding`).
-
-    Args:
-        name: A folder, or ``owner/model``.
-        revision: A branch, a tag or a commit of the hub; None is the newest.
+    A run that goes on has its own instead, in all but the weights (:func:`finding`). ``revision``
+    is a branch, a tag or a commit of the hub; None is the newest.
     """
     return _find.get()(name, revision)
 

@@ -21,9 +21,7 @@ MOST = 10_000
 class PipelineRows(RowPredictor):
     """A pipeline in place of a model: a row is a text, or a file; its answer a list of results.
 
-    Args:
-        pipeline: A ``Pipeline`` of ``textmill.pipelines``.
-        seconds: How long a file may be read; its sender waits no longer, either.
+    A file may be read for so many ``seconds``; its sender waits no longer, either.
     """
 
     def __init__(self, pipeline: Any, seconds: float) -> None:

@@ -88,9 +88,8 @@ class ComposedConfig:
     def resolved(self, run_folder: str, *, began: datetime | None = None) -> dict[str, Any]:
         """All settings as plain data, every ``${…}`` replaced.
 
-        Args:
-            run_folder: The value of ``${hydra:runtime.output_dir}``.
-            began: The time for ``${now:…}``; None: a word that is always the same.
+        ``run_folder`` is ``${hydra:runtime.output_dir}``; ``began`` the time for ``${now:…}``, by
+        default a word that is always the same.
         """
         from omegaconf import OmegaConf
 
@@ -145,10 +144,7 @@ def refusals(name: str) -> Iterator[None]:
 def compose_config(folder: str | Path, name: str, words: Sequence[str]) -> ComposedConfig:
     """Composes a config as ``python train.py`` with ``@hydra.main`` would.
 
-    Args:
-        folder: The folder of configs.
-        name: The config in it, with or without ``.yaml``.
-        words: Overrides: ``trainer=cpu``, ``model.lr=2e-5``, ``+a.b=1``.
+    Its name may be without ``.yaml``; words are overrides: ``trainer=cpu``, ``+a.b=1``.
     """
     try:
         from hydra import compose, initialize_config_dir

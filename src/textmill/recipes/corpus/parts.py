@@ -58,8 +58,8 @@ def load_corpus(seed: int = 0) -> Corpus:
     part shares a sentence with another. Each word of a held-out sentence occurs in train, in
     both languages.
 
-    Args:
-        seed: Which sentences are held out, and the order of all; the same on every machine.
+    The seed says which sentences are held out, and the order of all; it is the same on every
+    machine.
 
     >>> corpus = load_corpus()
     >>> len(corpus.train), len(corpus.valid), len(corpus.test)

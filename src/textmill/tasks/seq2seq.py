@@ -417,6 +417,7 @@ class Seq2Seq(Task):
         if not rows:
             return []
         prefixes = [prefix_of(row, self.config.answer_prefix) for row in rows]
+        differ = any(prefix != self.config.answer_prefix for prefix in prefixes)
         encoded = self.text.encode(rows, with_targets=False)
         if len(encoded.over_length):
             row = int(encoded.over_length[0])
@@ -433,8 +434,9 @@ class Seq2Seq(Task):
             for batch in batches:
                 assert batch.rows is not None, "batches cut out of rows know their numbers"
                 numbers = batch.rows.tolist()
-                own = [prefixes[i] for i in numbers]
-                answers = self.generate(batch.source, batch.source_lengths, prefixes=own)
+                # A recipe's own method generate may take no prefixes.
+                own = {"prefixes": [prefixes[i] for i in numbers]} if differ else {}
+                answers = self.generate(batch.source, batch.source_lengths, **own)
                 by_row.update(zip(numbers, answers, strict=True))
         return self.complete([by_row[i] for i in range(len(rows))], rows)
 

@@ -116,13 +116,8 @@ class SavedCheckpoints:
         which one is the best. A checkpoint of another run or step is damaged, too. One line of the
         log says why another is used, or how it was found.
 
-        Args:
-            first: ``best`` (the last one if none was marked), ``last``, or a step.
-            use: Called with a checkpoint's folder; verifies what it reads.
-            refused: Errors of ``use`` that pass a checkpoint over.
-
-        Returns:
-            The result of ``use``; None if there is no checkpoint.
+        The best is the last if none was marked. ``use`` verifies what it reads; its errors that are
+        ``refused`` pass a checkpoint over. Without any checkpoint None is returned.
         """
         skipped: list[str] = []
         for path, pointer in self._by_preference(first, skipped):

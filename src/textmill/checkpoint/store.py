@@ -59,15 +59,10 @@ class Checkpoints(SavedCheckpoints):
         *,
         write_text: Callable[[Path], None] | None = None,
     ) -> Path:
-        """Saves all parts under a step; a checkpoint of the same step is replaced.
+        """Saves all parts, or their states, under a step, in place of a checkpoint of that step.
 
-        Args:
-            step: Optimizer steps taken; names the folder.
-            parts: What must survive, by name; or its state.
-            write_text: Writes the text processor into the empty folder it is given.
-
-        Returns:
-            The new folder, whole and on the disk.
+        ``write_text`` writes the text processor into the empty folder it is given. What is returned
+        is the new folder, whole and on the disk.
 
         Raises:
             StorageError: no room, or the disk failed; names file, bytes needed and bytes free. The
@@ -110,14 +105,8 @@ class Checkpoints(SavedCheckpoints):
         """Loads all parts from the newest good checkpoint.
 
         Why a newer one was skipped is said in one line, as a warning of the logger. One whose save
-        was cut off just before ``last.json`` was written is the last from now on.
-
-        Args:
-            parts: What is loaded, by name.
-            step: Takes the checkpoint of this step; the newest good one only if it is damaged.
-
-        Returns:
-            The step it was saved at; None when nothing was ever saved here.
+        was cut off just before ``last.json`` was written is the last from now on. That of ``step``
+        is taken unless it is damaged. Returned is the step, or None if nothing was ever saved.
 
         Raises:
             CheckpointError: there are checkpoints and none is good, or the newest good one does not

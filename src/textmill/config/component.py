@@ -44,12 +44,7 @@ class Config:
 
     @override
     def __init_subclass__(cls, first: Sequence[str] | None = None, **kwargs: Any) -> None:
-        """Makes the class a dataclass.
-
-        Args:
-            first: Those of its own settings that people change first; by default all of them.
-            kwargs: For other bases.
-        """
+        """Makes the class a dataclass; ``first`` are its own settings that people change first."""
         super().__init_subclass__(**kwargs)
         own = "__init__" in vars(cls)
         cls.__doc__ = cls.__doc__ or "Settings."  # else a dataclass makes one of its signature

@@ -146,12 +146,8 @@ def load_run(
 ) -> Predictor:
     """Loads a run whose task and module are components that are registered or imported here.
 
-    Args:
-        run: The run folder.
-        checkpoint: ``best`` (else last), ``last``, or a checkpoint's name.
-        device: ``auto`` or a device as torch names it.
-        allow_code: Whether the modules that its ``config.yaml`` names may be imported.
-        wanted: Whether the caller allows the run's own code and tries this first.
+    With ``allow_code`` the modules that its ``config.yaml`` names may be imported; ``wanted`` says
+    that the caller allows the run's own code and tries this first.
 
     Raises:
         NeedsCodeError: The task or the module, or a part of them, is the recipe's own.
@@ -284,14 +280,9 @@ def saved_plan(
 ) -> Plan:
     """Plans ingredients of a run from data alone: each must be a component known by its ``type``.
 
-    Args:
-        run: The run folder.
-        section: ``built``, with the sizes that came from data, or ``settings``, as resolved.
-        names: The ingredients.
-        provided: Names of the ingredients that are given as objects.
-        words: Settings as on the command line, which override the saved ones.
-        instead: By ingredient, another one whose saved settings are taken.
-        allow_code: Whether the modules that the file names may be imported.
+    The section is ``built``, with the sizes that came from data, or ``settings``, as resolved.
+    ``provided`` are given as objects, and ``instead`` names another ingredient whose saved settings
+    are taken. With ``allow_code`` the modules that the file names may be imported.
     """
     saved = saved_nodes(run, section)
     taken = {name: (instead or {}).get(name, name) for name in names}

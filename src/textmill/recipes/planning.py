@@ -102,15 +102,10 @@ def plan_recipe(
     allow_code: bool = False,
     draft: bool = False,
 ) -> Planned:
-    """Plans a recipe.
+    """Plans a script, an experiment, a YAML file, a Recipe, or the recipe of a run's folder.
 
-    Args:
-        recipe: A script, an experiment, a YAML file, a Recipe, or the folder of a run.
-        words: Settings as on the command line, or values by their dotted names.
-        configs: Further YAML files of settings.
-        targets: The ingredients that are asked for.
-        allow_code: Whether code that a run folder names may be executed.
-        draft: An incomplete recipe is no error: the plan has its problems.
+    With ``allow_code`` code that a run folder names may be executed; an incomplete recipe is no
+    error of a ``draft``, whose plan has its problems.
 
     Raises:
         PlanError: With every problem found; not of a draft.

@@ -47,13 +47,8 @@ class PredictionFile:
     """Rows and their answers on the way to a file, which appears when it is whole.
 
     The columns and their types are known after the last row. Until then the rows are in a file
-    without a name in the folder of the output, of which a kill leaves nothing.
-
-    Args:
-        output: The file; its suffix says the format.
-        batches: Reads the rows' columns again, if they are in a file of Arrow or Parquet; then
-            those that are appended are empty.
-        vector_size: How many numbers each answer has, if answers are vectors.
+    without a name in the folder of the output, of which a kill leaves nothing. Rows that are
+    appended are empty if ``batches`` reads their columns again, of a file of Arrow or Parquet.
     """
 
     def __init__(

@@ -123,11 +123,8 @@ def write_report(
 ) -> Path:
     """Writes the report of a run: HTML that needs no other file, no network and no script.
 
-    Args:
-        folder: The run folder.
-        against: The run to compare with; None: the last one beside it that can be read.
-        facts: What is not yet in ``run.json``: ``state``, ``result``, and ``kept_step``.
-        target: The file; by default ``report.html`` in the run folder.
+    By default it is compared with the last run beside it that can be read. The ``facts`` are not
+    yet in ``run.json``: ``state``, ``result``, and ``kept_step``.
     """
     run, other = Record.read(folder), None
     if against is not None:

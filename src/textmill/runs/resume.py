@@ -107,12 +107,8 @@ def run_of_data(
 ) -> RunFolder:
     """The first run, in this folder or a numbered one beside it, that the command can go on with.
 
-    Args:
-        folder: The folder of the run's key, or the one that a person named.
-        planned: The recipe.
-        named: Whether a person named the folder: then there is no other.
-        read: Reads the data and returns its fingerprints; called only if a run is there.
-        changes: Settings that the command changes.
+    Beside a folder that a person named there is none. ``read`` reads the data and returns its
+    fingerprints, and is called only if a run is there.
     """
     difference, now = "", None
     for run in [folder] if named else folder.numbered():

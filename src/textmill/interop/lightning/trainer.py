@@ -12,11 +12,9 @@ PRECISIONS = {"fp32": "32-true", "bf16": "bf16-mixed", "fp16": "16-mixed"}
 
 
 def as_trainer(data: Any, **arguments: Any) -> Any:
-    """Makes Lightning's Trainer from the recipe's settings ``trainer``.
+    """Makes Lightning's Trainer from the settings ``trainer`` of the recipe in the data module.
 
-    Args:
-        data: What :func:`~textmill.interop.lightning.data_module.as_datamodule` returned.
-        arguments: Arguments of the Trainer, which replace those from the recipe.
+    The arguments are the Trainer's, and replace those from the recipe.
     """
     if not isinstance(data, RecipeData):
         found = type(data).__name__

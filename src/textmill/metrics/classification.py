@@ -37,7 +37,6 @@ class ConfusionCounts(NamedTuple):
 
     @property
     def occurs(self) -> bool:
-        """Whether it was predicted or was to be found at all."""
         return self.predicted + self.expected > 0
 
     @property
@@ -69,7 +68,6 @@ class ConfusionCounts(NamedTuple):
         return {"precision": self.precision, "recall": self.recall, "f1": self.f1}
 
     def values(self) -> dict[str, float]:
-        """Precision, recall, F1 and support (how many were to be found), by name."""
         return {**self.shares(), "support": float(self.expected)}
 
     def _share(self, of: int) -> float:

@@ -106,7 +106,6 @@ class FrameCounts(HigherIsBetter):
         self._counts = {(way, part): LabelCounts() for way in _WAYS for part in _PARTS}
 
     def add_trees(self, pairs: Iterable[tuple[Node, Node]]) -> None:
-        """Adds frames, each the right one and the predicted one."""
         for gold, predicted in pairs:
             self._frames.update(
                 all=1,

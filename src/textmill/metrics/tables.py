@@ -62,7 +62,6 @@ def _four_digits(value: float) -> str:
 
 
 def format_rate(name: str, value: float) -> str:
-    """A rate whose name ends in ``_per_second``."""
     unit = name.removesuffix("_per_second").replace("_", " ")
     number = f"{value:,.0f}" if abs(value) >= 10 or not math.isfinite(value) else f"{value:.1f}"
     return f"{number} {unit}/s"

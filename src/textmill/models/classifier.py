@@ -78,7 +78,6 @@ class TextVector(nn.Module):
         return self._pooled(*self.encoder.pairs(text1, lengths1, text2, lengths2))
 
     def recorded(self, config: C) -> C:
-        """A model's settings with those of the encoder as it was built."""
         return dataclasses.replace(config, encoder=self.encoder.config)
 
     def _pooled(self, states: Tensor, lengths: Tensor) -> Tensor:

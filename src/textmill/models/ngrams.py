@@ -174,7 +174,6 @@ class NgramScores(Component, nn.Module):
 
     @property
     def width(self) -> int:
-        """How many places :meth:`features` have."""
         return self.size + (0 if self.dense is None else len(self.dense))
 
     @torch.no_grad()

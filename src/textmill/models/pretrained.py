@@ -242,7 +242,6 @@ def load_pretrained(
 
 
 def refuse_misfits(misfits: list[str], path: str, kind: str) -> None:
-    """Refuses weights that do not fit an architecture, if any are named."""
     if misfits:
         raise UserError(
             f"The weights of {path} do not fit its architecture {kind}: "

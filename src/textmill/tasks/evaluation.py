@@ -98,7 +98,6 @@ def _added(task: Task, metrics: Metrics, outputs: Outputs, examples: Rows) -> li
 
 
 def _of_all(task: Task, batches: Batches, shares: Sequence[tuple[list[Any], Any]]) -> Evaluation:
-    """The evaluation of all ranks' outputs, on rank 0."""
     metrics = task.metrics()
     rows: list[dict[str, Any]] = []
     for batch in zip(*(share for share, _ in shares), strict=True):

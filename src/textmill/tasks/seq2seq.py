@@ -349,7 +349,6 @@ class Seq2Seq(Task):
 
     @property
     def generates(self) -> bool:
-        """Whether an evaluation generates text and scores it."""
         return isinstance(self.config, GenerationConfig) and self.config.generate
 
     def text_metrics(self) -> dict[str, Metric]:

@@ -148,7 +148,6 @@ class RunCheckpoints(Checkpoints):
             )
 
     def _shared(self, parts: Mapping[str, Stateful]) -> dict[str, Shared]:
-        """The parts of which each rank has a share."""
         if self.ranks.size == 1:
             return {}
         rows = {name: _Rows(parts[name], of) for name, of in self.rows.items() if name in parts}
@@ -163,7 +162,6 @@ class RunCheckpoints(Checkpoints):
         return whole
 
     def _shares_of(self, parts: Mapping[str, Stateful]) -> dict[str, Stateful]:
-        """The parts as each rank loads them: of those that are shared, its share."""
         rank, size = self.ranks.env.rank, self.ranks.size
 
         def load(part: Shared, state: Any) -> None:

@@ -207,7 +207,6 @@ class Initial:
 
 
 def _read(source: Path) -> tuple[Path, dict[str, Tensor]]:
-    """The checkpoint of a source, and its tensors by name."""
     if has_checkpoints(source):
         used = Checkpoints.of(source).use("best", lambda path: (path, _tensors(path)))
         if used is not None:
@@ -350,7 +349,6 @@ def tables(module: nn.Module, text: TextProcessor) -> list[str]:
 
 
 def _embeddings(module: nn.Module, rows: int | None) -> list[str]:
-    """The names of the tables of so many rows."""
     layers = module.named_modules()
     return [n for n, m in layers if isinstance(m, nn.Embedding) and m.num_embeddings == rows]
 

@@ -164,8 +164,6 @@ class LinearTrainer(Trainer):
         return vstack(parts, format="csr"), targets
 
     def _tried(self, solver: Solver) -> Callable[[float, float], None]:
-        """Logs the value of a cost."""
-
         def say(cost: float, value: float) -> None:
             measured = format_value(solver.measure, value)
             of = f"{solver.measure} {measured} in {self.solving.folds} folds of train_data"
@@ -235,7 +233,6 @@ def _joined(batches: Sequence[ColumnBatch], role: str) -> Any:
 
 
 def _weights(criterion: object, labels: Labels) -> dict[int, float]:
-    """How much labels count, by their numbers."""
     if not isinstance(criterion, LabelLoss):
         return {}
     known = BinaryCrossEntropy if labels.multiple else CrossEntropyLoss

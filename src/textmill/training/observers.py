@@ -145,7 +145,6 @@ class Observers:
     def report(
         self, split: str, now: Progress, values: Mapping[str, float], rates: Mapping[str, float]
     ) -> None:
-        """Hands values to the reporters, with what the wall clock decides beside the place."""
         self.reporters.report(split, self.counters(now, **rates), values)
 
     def evaluated(self, split: str, now: Progress, evaluation: Evaluation, *, kept: bool) -> None:

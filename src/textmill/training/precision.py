@@ -123,7 +123,6 @@ class LossScale:
         return True
 
     def fine(self) -> None:
-        """Takes note of a step that was taken."""
         if not self.used:
             return
         self.good += 1

@@ -90,7 +90,6 @@ class RunningLoss:
         return {**whole.state_dict(), **alike}
 
     def share(self, state: Mapping[str, Any], rank: int, world_size: int) -> Mapping[str, Any]:
-        """All of it for rank 0; the others have the steps."""
         return state if rank == 0 else {**state, **_NOTHING}
 
     def _settle(self) -> None:

@@ -206,7 +206,6 @@ class Plateau(Schedule):
 
     @override
     def check(self, total: int | None, *, measured: bool) -> None:
-        """Refuses a run in which nothing is measured."""
         if not measured:
             raise UserError(
                 "The plateau schedule follows the selected metric on valid_data, and there is no "

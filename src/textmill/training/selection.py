@@ -201,7 +201,6 @@ class Selection(Component):
         return patience, next(ends, math.inf)
 
     def stalled(self) -> bool:
-        """Whether patience is spent."""
         if self.config.patience is None or not self.history:
             return False
         last = self._best.progress

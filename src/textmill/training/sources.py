@@ -72,7 +72,6 @@ class TakenBatch(NamedTuple):
         return self.source.task.batch_size(self.batch) if self.counted else 0
 
     def loss(self) -> Loss:
-        """The loss of its task, with its graph."""
         return loss_of(self.source.task, self.batch, self.rows)
 
 
@@ -189,7 +188,6 @@ class OpenSource:
         )
 
     def take(self) -> Group:
-        """The batches of the next step."""
         batches = []
         for batch in next(self.groups):
             counted = not isinstance(batch, Filler)
@@ -222,7 +220,6 @@ class Sources:
 
     @property
     def first(self) -> OpenSource:
-        """The only source, or the first of several."""
         return self.all[0]
 
     @property

@@ -389,11 +389,9 @@ class Updates:
 
     @property
     def steps(self) -> int:
-        """Steps that were counted since the last report."""
         return sum(losses.steps for losses in self.losses.values())
 
     def clear(self) -> None:
-        """Forgets the gradients that lie in the parameters."""
         self.optimizer.zero_grad(set_to_none=True)
 
     def pop(self) -> tuple[dict[str, float], dict[str, float]]:

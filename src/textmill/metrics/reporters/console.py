@@ -66,7 +66,6 @@ class LinesDisplay(Display):
 
 
 def opening(info: RunInfo) -> str:
-    """The first line: what runs, where, and what there is to know of it."""
     parts = [info.recipe, str(info.folder) if info.folder else ""]
     parts += named_values(info.facts)
     parts.append(f"goes on after step {info.step:,}" if info.step else "")
@@ -86,7 +85,6 @@ def plain_line(split: str, progress: Progress, values: Mapping[str, float]) -> s
 
 
 def rates(time: Mapping[str, float]) -> list[str]:
-    """All rates of a ``time`` mapping, as people read them."""
     return [format_rate(k, v) for k, v in time.items() if k.endswith("_per_second")]
 
 

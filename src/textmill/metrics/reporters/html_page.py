@@ -148,7 +148,6 @@ def table(
 
 
 def cards(facts: Mapping[str, object]) -> Markup:
-    """Facts as large words with their names above."""
     items = (f"<div><dt>{text(n)}</dt><dd>{text(v, most=60)}</dd></div>" for n, v in facts.items())
     return Markup(f"<dl class=cards>{''.join(items)}</dl>")
 

@@ -110,7 +110,6 @@ class ServiceReporter(Component, Reporter):
 
     @property
     def title(self) -> str:
-        """What a person knows the run by: its recipe and key."""
         return f"{self._xp.recipe} {self._xp.key}".strip()
 
     @abstractmethod

@@ -154,7 +154,6 @@ class PretrainedSeq2Seq(TokenScores):
         return logits.index_fill(1, self.banned, -torch.inf) if len(self.banned) else logits
 
     def begin(self) -> str:
-        """Takes the weights of ``path``; returns a line that says so."""
         return copy_weights(self.model, self.config.path, revision=self.config.revision)
 
     def _read(self, tokens: Tensor, state: PretrainedSeq2SeqState) -> Tensor:

@@ -28,7 +28,6 @@ ids were generated."""
 
 
 def grow(model: Generator, request: Request, begun: Begun, choose: Choose) -> list[Hypothesis]:
-    """Adds chosen tokens to each begun row until its end mark or its limit."""
     state: SearchState = begun.state
     logits, limits, start = begun.logits, begun.limits, len(request.prefix)
     read = begun.read.shape[1]

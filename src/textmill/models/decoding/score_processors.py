@@ -79,7 +79,6 @@ class Scores:
         return replace(self, forced=torch.tensor(padded, dtype=torch.int64, device=device))
 
     def repeated(self, rows: Tensor) -> "Scores":
-        """The same for rows of these numbers, which may repeat."""
         return self if self.forced is None else replace(self, forced=self.forced[rows])
 
     def change(self, length: int) -> bool:

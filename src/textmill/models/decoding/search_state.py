@@ -100,7 +100,6 @@ class Request:
     """Ids that each row's target begins with, after the prefix."""
 
     def begin(self, model: Generator) -> "Begun":
-        """Runs the encoder and reads the prefix."""
         if not self.prefix:
             raise UserError("Decoding needs a prefix of at least one id, the start mark.")
         forced, rows = self.forced, len(self.source)

@@ -145,7 +145,6 @@ class LayerConfig(BaseConfig):
 
     @property
     def eps(self) -> float:
-        """What is added below the root of a normalization."""
         usual = 1e-6 if self.norm == "rms_norm" else 1e-5
         return usual if self.norm_eps is None else self.norm_eps
 

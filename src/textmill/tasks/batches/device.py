@@ -74,8 +74,6 @@ class _Moved:
 
 
 def _changed(batch: Any, change: Callable[[Tensor], Tensor]) -> Any:
-    """A batch with other tensors in its fields and in mappings there."""
-
     def of(value: Any) -> Any:
         if isinstance(value, Mapping):
             return {name: of(item) for name, item in value.items()}

@@ -66,7 +66,6 @@ class RowBatches:
 
     @property
     def mixture(self) -> Mixture | None:
-        """Which rows an epoch has, of several sources; None: each once."""
         return self.batches.mixture
 
     def share(self, rank: int, world_size: int, *, fill: bool = False) -> "RowBatches":
@@ -82,7 +81,6 @@ class RowBatches:
         return len(self.batches)
 
     def examples(self, batch: Any) -> list[Mapping[str, Any]]:
-        """The rows of a batch with their numbers, from 0, in the data."""
         return [{"row": i, **self.rows[i]} for i in batch.rows.tolist()]
 
     def state_dict(self) -> dict[str, Any]:

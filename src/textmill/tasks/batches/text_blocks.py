@@ -98,7 +98,6 @@ class Carried:
         self._state = state["state"]
 
     def joined(self, states: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-        """The state of all streams, of those of the ranks."""
         parts = [state["state"] for state in states if state["state"] is not None]
         if not parts:
             return {"state": None}
@@ -109,7 +108,6 @@ class Carried:
         return {"state": whole}
 
     def share(self, state: Mapping[str, Any], rank: int, world_size: int) -> dict[str, Any]:
-        """The state of one rank's streams."""
         whole = state["state"]
         share = None if whole is None else whole[..., rank::world_size, :].clone()
         return {"state": share if share is not None and share.shape[-2] else None}

@@ -10,18 +10,14 @@ from tests.pipelines.documents.references_found import letters, measure
 from textmill.pipelines.documents import find_abstract, find_body, find_references, read_pdf
 
 UNSEEN = {**HELD_BACK, **NEVER_MENDED}
-QUICK = {
-    "conference, by author, 2 col.", "journal, numbered, 2 col.", "preprint, by author, 1 col."
-}  # fmt: skip
+QUICK = [
+    "conference, by author, 2 col.",
+    "journal, numbered, 2 col.",
+    "preprint, by author, 1 col.",
+]
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        pytest.param(name, marks=() if name in QUICK else pytest.mark.slow)
-        for name in WRITTEN_AGAINST
-    ],
-)
+@pytest.mark.parametrize("name", QUICK)
 def test_references_are_found_and_split_exactly(name) -> None:
     score = measure(WRITTEN_AGAINST[name], range(1))
     assert score.share >= 90  # of 30; over many seeds below

@@ -267,10 +267,16 @@ class TextPairs(Component, Batched):
 
     def check_rows(self, check: RowCheck) -> None:
         """Counts rows that do not pass as bad ones; has no effect on rows that were read."""
-        if not isinstance(check, RowCheck):
+        reads = getattr(check, "reads", None)
+        if not (
+            isinstance(check, RowCheck)
+            and isinstance(reads, tuple)
+            and {*reads} <= vars(check).keys()
+        ):
             raise UserError(
                 f"row_check of the task's Config returned {check!r}: wanted an instance of a "
-                "subclass of textmill.text.cells.RowCheck, or None."
+                "subclass of textmill.text.cells.RowCheck whose reads is a tuple of the names of "
+                "its fields, or None."
             )
         if self._table is None and not getattr(self.config, "spans", None):  # no tags yet
             self._layout = replace(self._layout, check=check)
@@ -373,10 +379,14 @@ class TextPairs(Component, Batched):
         return tuple(cells[at] if at < len(cells) else "" for at in places)
 
     def _refuse_names(self, path: Path) -> None:
-        """Refuses a header that no setting names: it would be a row, and its label a label."""
+        """Refuses a header without the columns, or one that no setting names: it would be a row."""
         layout, prefix = self._layout, self._layout.prefix
-        cells = None if layout.has_header else first_cells(path, layout)
-        if cells is None or not has_names(cells, layout):
+        if (cells := first_cells(path, layout)) is None:
+            return
+        if layout.has_header:
+            header_places(layout, cells, str(path))  # of each file before the first is read whole
+            return
+        if not has_names(cells, layout):
             return
         advice = "If that is a header, take it out: a conll file has none."
         if not isinstance(layout, ConllFormat):
@@ -424,8 +434,11 @@ def refuse_other_header(name: str, data: object, first: object) -> None:
         found = data.header(file)
         if found is not None and not is_header(found, wanted):
             setting = columns_setting(dict.fromkeys(data.config.columns, UNKNOWN), f"{name}.")
+            is_row = f"If that is a row: {name}.header=false."
+            if data is first:
+                is_row = "With header=true each of several files has it."
             raise DataError(
                 f"{file}:1: wanted the header of {first.files[0]}, {shown_cells(wanted)}; found "
-                f"{shown_cells(found)}. If that is a row: {name}.header=false. If it is a header "
-                f"of other names, say which: {setting}"
+                f"{shown_cells(found)}. {is_row} If it is a header of other names, say which: "
+                f"{setting}"
             )

@@ -10,11 +10,10 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
 
-from typing_extensions import override
+from typing_extensions import Unpack, override
 
-from textmill.data.formats.header import DelimitedFormat
+from textmill.data.formats.header import DelimitedFormat, DelimitedSettings
 from textmill.data.formats.row_format import PAIR, Columns, Found, RawLine, Scan, numbered
 from textmill.errors import UserError
 
@@ -114,7 +113,7 @@ def csv_format(
     columns: Columns = PAIR,
     *,
     required: Sequence[str] | None = None,
-    **settings: Any,
+    **settings: Unpack[DelimitedSettings],
 ) -> CsvFormat:
     """CSV with quotes (RFC 4180); the arguments are those of `tsv_format`.
 

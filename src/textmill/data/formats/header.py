@@ -11,7 +11,7 @@ import shlex
 import sys
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, TypedDict
 
 from typing_extensions import override
 
@@ -51,6 +51,16 @@ _KEY = re.compile(
 """A number, a date or an identifier of rows is never proposed: it would seem to work."""
 SHOWN_HEADER = 300  # characters of a first line
 NEAR = 0.7  # a mistyped name: ``stras`` is 0.8 of ``stars``, ``text`` 0.6 of ``target``
+
+
+class DelimitedSettings(TypedDict, total=False):
+    """The settings of :class:`DelimitedFormat`."""
+
+    separator: str
+    header: bool
+    extra_columns: Literal["ignore", "error"]
+    max_line_bytes: int
+    encoding: str
 
 
 @dataclass(frozen=True)
@@ -133,11 +143,11 @@ class Places(NamedTuple):
 def header_places(layout: RowFormat, header: Sequence[str], file: str) -> list[int]:
     """The position of each column of a layout in a file with that header; errors name both.
 
-    A name is compared as it is written, else without its spaces and case.
+    Names are compared without their spaces and case; that of a setting, first as it is written.
     """
     columns = dict(layout.columns)
     named = {name: at for name, at in columns.items() if isinstance(at, str)}
-    places = {name: _places_of(at, header) for name, at in named.items()}
+    places = {n: _places_of(at, header, exactly=n != at) for n, at in named.items()}
     missing = [named[name] for name in named if name in layout.must_exist and not places[name]]
     if missing:
         are_listed = all(name == at for name, at in columns.items())
@@ -171,8 +181,8 @@ def header_places(layout: RowFormat, header: Sequence[str], file: str) -> list[i
     ]
 
 
-def _places_of(name: str, header: Sequence[str]) -> list[int]:
-    exact = [at for at, cell in enumerate(header) if cell == name]
+def _places_of(name: str, header: Sequence[str], *, exactly: bool) -> list[int]:
+    exact = [at for at, cell in enumerate(header) if exactly and cell == name]
     return exact or [at for at, cell in enumerate(header) if plain_name(cell) == plain_name(name)]
 
 

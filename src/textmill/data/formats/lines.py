@@ -8,11 +8,10 @@ ends a line: `textmill.data.line_blocks`.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
-from typing_extensions import override
+from typing_extensions import Unpack, override
 
-from textmill.data.formats.header import DelimitedFormat, Places
+from textmill.data.formats.header import DelimitedFormat, DelimitedSettings, Places
 from textmill.data.formats.row_format import PAIR, Columns, Found, Scan, numbered
 from textmill.data.line_blocks import MAX_LINE_BYTES, Block, LongLine
 from textmill.text.encodings import UTF8
@@ -79,7 +78,7 @@ def tsv_format(
     columns: Columns = PAIR,
     *,
     required: Sequence[str] | None = None,
-    **settings: Any,
+    **settings: Unpack[DelimitedSettings],
 ) -> LineFormat:
     """Tab-separated columns without quoting.
 

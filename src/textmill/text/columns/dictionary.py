@@ -135,18 +135,25 @@ def kinds_in(value: Any, column: str, row: int) -> list[tuple[int, str, float]]:
         items = _items().validate_python(items)
     except (ValueError, RecursionError) as error:
         listed: list[Any] = getattr(error, "errors", list)()
-        what = "".join(f" At {'.'.join(map(str, e['loc']))}: {e['msg']}." for e in listed[:1])
-        raise DataError(
-            f"Row {row}, column '{column}': wanted a list as {EXAMPLE}, found {value!r:.80}.{what}"
-        ) from None
-    places = [item["tokenIdx"] for item in items]
-    if len({*places}) < len(places):
-        raise DataError(f"Row {row}, column '{column}': a tokenIdx is there twice: {value!r:.80}.")
+        what, found = "", value
+        for first in listed[:1]:
+            place, found = ".".join(map(str, first["loc"])), first["input"]
+            what = f" {first['msg']}{f', at {place!r:.80}' if place else ''}."
+        raise _wanted(f"a list as {EXAMPLE}", found, column, row, what) from None
+    places = Counter(item["tokenIdx"] for item in items)
+    for place in (place for place, count in places.items() if count > 1):
+        raise _wanted("each word once", f"tokenIdx {place} again", column, row)
+    for kind in (kind for item in items for kind in item["features"] if not kind.strip()):
+        raise _wanted("the name of a kind", kind, column, row)
     return [
         (item["tokenIdx"], kind, float(weight))
         for item in sorted(items, key=lambda item: int(item["tokenIdx"]))
         for kind, weight in item["features"].items()
     ]
+
+
+def _wanted(wanted: str, found: Any, column: str, row: int, more: str = "") -> DataError:
+    return DataError(f"Row {row}, column '{column}': wanted {wanted}, found {found!r:.80}.{more}")
 
 
 @cache

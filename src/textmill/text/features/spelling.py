@@ -50,8 +50,9 @@ class Characters(Saved):
         refuse_twice(self.known, "Known characters")
         if not LEAST <= length <= MOST:
             raise UserError(
-                f"characters.length must be from {LEAST} to {MOST}, but is {length}: so many "
-                "places every word has, two of them for its marks."
+                f"characters.length must be from {LEAST} to {MOST}, but is {length}: every word "
+                "has that many places, two of them for its marks; a longer word keeps its first "
+                "and last characters."
             )
 
     @property

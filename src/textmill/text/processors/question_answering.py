@@ -95,8 +95,10 @@ class AnswersColumn(Column):
 
 RECENT, RECENT_CHARACTERS = 16, 300_000
 """Contexts whose places are kept, and characters of all of them: some 8 MB of places."""
-CHUNK = 64
-"""Rows whose contexts are read together in a check: the tokens of 800 words are some 160 KB."""
+CHUNK = 4096
+"""Rows whose equal contexts are read once in a check, and whose texts it holds."""
+TOGETHER = 32
+"""Contexts whose tokens it holds: 800 words are some 160 KB."""
 
 
 @dataclass(frozen=True)
@@ -321,15 +323,21 @@ class QuestionText(ColumnsText):
         Returns:
             How many there are, how many answers there are in all, and the first such row, or -1.
         """
-        off, every, first = 0, 0, -1
+        off, every, first = 0, 0, len(rows)
         numbered = enumerate(rows)
         while chunk := [*islice(numbered, CHUNK)]:
-            texts = [text_of(row[self.context], self.context, number) for number, row in chunk]
-            for (number, row), passage in zip(chunk, self._read(texts), strict=True):
-                exact = [is_exact for _, is_exact in self._spans(passage, row, number)]
-                first = number if first < 0 and not all(exact) else first
-                off, every = off + exact.count(False), every + len(exact)
-        return off, every, first
+            asked: dict[str, list[tuple[int, Mapping[str, Any]]]] = {}
+            for number, row in chunk:
+                context = text_of(row[self.context], self.context, number)
+                asked.setdefault(context, []).append((number, row))
+            contexts = iter(asked)
+            while texts := [*islice(contexts, TOGETHER)]:
+                for passage, context in zip(self._read(texts), texts, strict=True):
+                    for number, row in asked[context]:
+                        exact = [is_exact for _, is_exact in self._spans(passage, row, number)]
+                        first = first if all(exact) else min(first, number)
+                        off, every = off + exact.count(False), every + len(exact)
+        return off, every, first if off else -1
 
     @override
     def decode(self, outputs: Iterable[tuple[int, int, float, float]]) -> list[AnswerTokens]:

@@ -151,7 +151,8 @@ class TaggedTokenizer(Tokenizer):
     @classmethod
     def from_file(cls, path: Path | str, **settings: Any) -> Self:
         """Loads the file of the pieces, with settings of the Config; languages may be a set."""
-        assert cls.saved_file is not None
+        if cls.saved_file is None:
+            raise UserError(f"{cls.__name__} has no file: build it from its Config.")
         for side in {"source_langs", "target_langs"} & set(settings):
             langs = settings[side]
             is_set = isinstance(langs, set | frozenset)  # sorted, so that tags have one order

@@ -135,6 +135,11 @@ def test_a_task_of_its_own_says_which_rows_are_bad_before_it_is_built(tmp_path, 
     Path("without.py").write_text(OWN_TASK.replace("{check}", "None"))
     (problem,) = check("without.py").problems
     assert "t.tsv:1: column 'score': wanted a number, found 'n/a'" in problem
+    Path("odd.py").write_text(
+        OWN_TASK.replace("{check}", "type('Odd', (NumberCheck,), {'reads': 'score'})('score')")
+    )
+    (problem,) = check("odd.py").problems
+    assert "whose reads is a tuple of the names of its fields" in problem
 
 
 def test_an_unknown_label_is_said_to_be_of_its_data(files):

@@ -37,6 +37,7 @@ from textmill.data.formats.conll import ConllFormat
 from textmill.data.formats.header import (
     UNKNOWN,
     columns_setting,
+    header_places,
     plain_name,
     proposed,
     shown_cells,

@@ -136,17 +136,17 @@ def test_pytexts_two_rows_have_its_five_kinds_and_its_weights(shared_data):
 @pytest.mark.parametrize(
     ("cell", "error"),
     [
-        ("[1]", "0: "),
+        ("[1]", ", at '0'"),
         ('{"a": 1}', ""),
         ("[" * 10_000, ""),
-        ('[{"tokenIdx": 1}]', "0.features: "),
-        ('[{"tokenIdx": 1, "features": {}, "more": 1}]', "0.more: "),
-        ('[{"tokenIdx": true, "features": {}}]', "0.tokenIdx: "),
-        ('[{"tokenIdx": 9999999999, "features": {}}]', "0.tokenIdx: "),
-        ('[{"tokenIdx": 0, "features": ["a"]}]', "0.features: "),
-        ('[{"tokenIdx": 0, "features": {"a": NaN}}]', "0.features.a: "),
-        ('[{"tokenIdx": 0, "features": {"a": 1e300}}]', "0.features.a: "),
-        ('[{"tokenIdx": 0, "features": {"a": true}}]', "0.features.a: "),
+        ('[{"tokenIdx": 1}]', ", at '0.features'"),
+        ('[{"tokenIdx": 1, "features": {}, "more": 1}]', ", at '0.more'"),
+        ('[{"tokenIdx": true, "features": {}}]', ", at '0.tokenIdx'"),
+        ('[{"tokenIdx": 9999999999, "features": {}}]', ", at '0.tokenIdx'"),
+        ('[{"tokenIdx": 0, "features": ["a"]}]', ", at '0.features'"),
+        ('[{"tokenIdx": 0, "features": {"a": NaN}}]', ", at '0.features.a'"),
+        ('[{"tokenIdx": 0, "features": {"a": 1e300}}]', ", at '0.features.a'"),
+        ('[{"tokenIdx": 0, "features": {"a": true}}]', ", at '0.features.a'"),
     ],
 )
 def test_cells_that_cannot_be_used_are_named(cell, error):
@@ -154,8 +154,19 @@ def test_cells_that_cannot_be_used_are_named(cell, error):
         kinds_in(cell, "found", 3)
 
 
+def test_a_kind_has_a_name_and_a_long_one_does_not_fill_the_error():
+    with pytest.raises(DataError, match=r"^Row 3, column 'found': wanted the name of a kind"):
+        kinds_in('[{"tokenIdx": 0, "features": {" ": 1}}]', "found", 3)
+    with pytest.raises(DataError, match=r"found 'x'\. .*, at '0\.features\.a") as caught:
+        kinds_in([{"tokenIdx": 0, "features": {"a\n" * 10_000: "x"}}], "found", 3)
+    assert len(str(caught.value)) < 400
+    assert "\n" not in str(caught.value)
+
+
 def test_a_word_is_there_once():
-    with pytest.raises(DataError, match=r"^Row 3, column 'found': a tokenIdx is there twice"):
+    with pytest.raises(
+        DataError, match=r"^Row 3, column 'found': wanted each word once, .* 0 again"
+    ):
         kinds_in('[{"tokenIdx": 0, "features": {}}, {"tokenIdx": 0, "features": {}}]', "found", 3)
 
 

@@ -268,8 +268,7 @@ class TextPairs(Component, Batched):
 
     def check_rows(self, check: RowCheck) -> None:
         """Counts rows that do not pass as bad ones; has no effect on rows that were read."""
-        fields = vars(check) if isinstance(check, RowCheck) else {}
-        reads = getattr(check, "reads", None)
+        reads, fields = getattr(check, "reads", None), getattr(check, "__dict__", {})
         if not isinstance(reads, tuple) or not reads or not {*reads} <= fields.keys():
             raise UserError(
                 f"row_check of the task's Config returned {check!r}: wanted an instance of a "

@@ -3,7 +3,6 @@
 import os
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -36,33 +35,6 @@ def test_it_has_the_folder_the_environment_and_the_open_files_of_the_caller(
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
     assert (tmp_path / "out").read_text().startswith(f"{tmp_path} caller's in\nMine.\n")
     assert (tmp_path / "errors").read_text() == ""
-
-
-def test_a_command_whose_program_is_killed_ends_with_all_it_started(tmp_path: Path, run) -> None:
-    (tmp_path / "waits.py").write_text(
-        '"""W."""\nimport os, time\nos.fork()\n'
-        'open(f"{os.getpid()}.pid", "w").close()\ntime.sleep(60)\n'
-    )
-    done = run(
-        "textmill help waits.py > out 2>&1 &\n"
-        "until [ $(ls | grep -c pid) = 2 ]; do sleep 0.02; done\nkill -KILL $!"
-    )
-    assert done.returncode == 0
-    numbers = [int(path.stem) for path in tmp_path.glob("*.pid")]
-    assert len(numbers) == 2
-    for _ in range(100):
-        if not any(alive(number) for number in numbers):
-            break
-        time.sleep(0.1)
-    assert [alive(number) for number in numbers] == [False, False]
-
-
-def alive(process: int) -> bool:
-    """Whether a process runs; one that ended may wait to be taken note of."""
-    done = subprocess.run(
-        ["ps", "-o", "stat=", "-p", str(process)], capture_output=True, text=True, check=False
-    )
-    return bool(done.stdout.strip()) and not done.stdout.startswith("Z")
 
 
 @pytest.mark.parametrize(

@@ -247,7 +247,9 @@ def started(command):
     finally:
         process.kill()
         process.wait()
-        process.stdout.close()
+        if not process.stdout.closed:
+            process.stdout.read()  # until a command that is forked for the process is gone, too
+            process.stdout.close()
 
 
 def reversing(**settings):

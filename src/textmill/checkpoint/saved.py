@@ -65,6 +65,7 @@ class SavedCheckpoints:
             if extra := manifest.unlisted(path):
                 text = "%s holds files that are not of it: %s"
                 _logger.warning(text, path.name, ", ".join(extra))
+            self._good.add(path.name)
             return path, manifest
 
         return self.use("last" if first is None else first, good)
@@ -100,7 +101,9 @@ class SavedCheckpoints:
             return None, None
         path = self.folder / pointer.folder
         if not path.is_dir():
-            raise CheckpointError(f"{FILES[name]}: it points to {path.name}, which is gone")
+            raise CheckpointError(
+                f"{self.folder / FILES[name]}: it points to {path.name}, which is gone"
+            )
         return path, pointer
 
     def use(
@@ -131,7 +134,6 @@ class SavedCheckpoints:
                 self._bad.add(path.name)
                 skipped.append(f"checkpoint {path.name} skipped: {error}")
                 continue
-            self._good.add(path.name)
             if skipped:
                 _logger.warning("%s; using %s", "; ".join(skipped), path.name)
             return used

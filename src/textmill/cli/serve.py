@@ -54,7 +54,7 @@ def add(parser: argparse.ArgumentParser) -> None:
             type=type(limit.default),
             default=limit.default,
             metavar="N" if isinstance(limit.default, int) else "SECONDS",
-            help=f"{docs[limit.name].replace('%', '%%')} (default: {limit.default:,})",
+            help=f"{docs.get(limit.name, '').replace('%', '%%')} (default: {limit.default:,})",
         )
 
 

@@ -26,7 +26,7 @@ from textmill.errors import StorageError, UserError
 LOG = logging.getLogger("textmill")
 
 DataPath = tuple[Path, ...] | Path
-"""A file, a folder of files or of one Hugging Face data set, a pattern as ``data/*.csv``, or
+"""A file, a folder of files or of one Hugging Face data set, a pattern as ``data/part-*``, or
 several of these."""
 
 SHOWN_NAMES = 10  # files of the folder where a path's own name is like none of them

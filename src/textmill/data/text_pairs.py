@@ -63,7 +63,7 @@ class FilesConfig(BaseConfig, first=()):
 
     path: DataPath
     """The file. Several: a list, read in its order; a folder, or a pattern such as
-    ``data/*.csv``, read in the order of the names."""
+    ``data/part-*``, read in the order of the names."""
     encoding: str = "utf-8"
     """Encoding of a text file that is not UTF-8: cp1252 as Windows and Excel save it in western
     Europe, latin-1, shift_jis, ...; not UTF-16."""

@@ -216,3 +216,9 @@ def test_a_vocabulary_gives_what_counting_finds(orders, texts, size):
     assert known(tokenizer, "b" * 1_000) == known(tokenizer, "b" * 1_000)
     encoder("b" * 1_000)
     assert "b" * 1_000 not in encoder._known
+
+
+def test_ids_without_an_order_are_not_read_back_as_a_text():
+    rows = [{"text": "a b Up"}]
+    tokenizer = fit(rows, **Orders(1, 1, (2, 2))._asdict(), vocab_size=12)
+    assert TextColumn("text", tokenizer).cells([[5, 4]], ()) == ()

@@ -151,8 +151,12 @@ def _is_own(value: Any) -> bool:
     return file is None or _is_own_file(Path(file))
 
 
-@lru_cache(maxsize=4096)
 def _is_own_file(file: Path) -> bool:
+    return _is_own_place(file.absolute())
+
+
+@lru_cache(maxsize=4096)
+def _is_own_place(file: Path) -> bool:
     resolved = file.resolve()
     return (
         resolved.suffix == ".py"

@@ -33,7 +33,9 @@ class IdsColumn(Column):
 
     @override
     def cells(self, encoded: Sequence[Any], texts: Sequence[Any]) -> Sequence[Any]:
-        return () if self.shares else self.tokenizer.create_decoder().batch(encoded)
+        if self.shares or not self.tokenizer.ordered:  # n-grams give no text
+            return ()
+        return self.tokenizer.create_decoder().batch(encoded)
 
     @property
     @override

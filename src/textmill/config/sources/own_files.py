@@ -121,7 +121,7 @@ def files_below(folder: Path, files: Iterable[OwnFile]) -> dict[Path, bytes]:
 
 def is_local(file: Path, folder: Path) -> bool:
     """Whether a Python file lies below the folder and belongs to nothing that is installed."""
-    return file.resolve().is_relative_to(folder) and _is_own_file(file)
+    return file.resolve().is_relative_to(folder) and _is_own_file(file.absolute())
 
 
 def file_of(module: ModuleType) -> Path | None:
@@ -148,15 +148,11 @@ def _is_own(value: Any) -> bool:
     if name.partition(".")[0] in _NOT_OWN:
         return False
     file = getattr(sys.modules.get(name), "__file__", None)
-    return file is None or _is_own_file(Path(file))
-
-
-def _is_own_file(file: Path) -> bool:
-    return _is_own_place(file.absolute())
+    return file is None or _is_own_file(Path(file).absolute())
 
 
 @lru_cache(maxsize=4096)
-def _is_own_place(file: Path) -> bool:
+def _is_own_file(file: Path) -> bool:
     resolved = file.resolve()
     return (
         resolved.suffix == ".py"
@@ -201,7 +197,7 @@ def _files_in(parts: list[str], folder: Path) -> Iterator[tuple[str, Path, str]]
         package, module = place / "__init__.py", place.with_name(f"{place.name}.py")
         is_package = package.is_file()
         file = package if is_package else module
-        if file.is_file() and _is_own_file(file):
+        if file.is_file() and _is_own_file(file.absolute()):
             yield dotted, file.resolve(), dotted if is_package else dotted.rpartition(".")[0]
         elif not place.is_dir():  # a folder without __init__.py is a package too
             return

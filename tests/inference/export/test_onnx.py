@@ -35,6 +35,7 @@ QUICK = {
 }  # fmt: skip
 PHRASES = ["dictionary.type=phrases", "dictionary.path=phrases.tsv"]
 SMALL = {  # torch takes seconds for each recurrent layer; joint/bilstm-crf has them
+    "classification/docnn/local": PHRASES,
     "question/drqa/local": ["model.encoder.type=cnn", "model.question_encoder.type=cnn"],
     "tagging/bilstm/local": ["model.encoder.type=cnn", *PHRASES, "dictionary.column=words"],
 }

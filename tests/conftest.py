@@ -12,8 +12,8 @@ from hypothesis import settings
 
 from textmill.runtime.disk import operations
 
-if "PYTEST_XDIST_WORKER" in os.environ:  # several at a time, each as wide as the machine, wait for
-    os.environ.setdefault("OMP_NUM_THREADS", "1")  # each other; torch is not imported yet
+# Threads of several processes wait for each other, and sums are those of programs that tests start.
+os.environ.setdefault("OMP_NUM_THREADS", "1")  # torch is not imported yet
 
 # The same examples in each run: what fails, fails again. Their time on the wall says little where
 # several processes share the machine.

@@ -65,7 +65,7 @@ def library_run() -> Path:
     """A run of library components alone; its data and its tokenizer's cache are gone."""
     folder = Path(mkdtemp(prefix="textmill-tests-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    run = train_script(folder / "work")
+    run = train_script(folder / "work", words=("reporters.html=true",))
     kept = folder / "kept"
     shutil.move(run, kept)
     shutil.rmtree(folder / "work")

@@ -89,6 +89,7 @@ def take(program):
         finally:
             os._exit(0)
     program.close()
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored where nohup runs the tests
     for number, file in enumerate(files):
         os.dup2(file, number)
         os.close(file)

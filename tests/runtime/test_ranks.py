@@ -16,7 +16,7 @@ from textmill.runtime.devices import Env
 from textmill.runtime.ranks import Ranks
 
 env = Env.detect("cpu")
-with Ranks(env, timeout=60) as ranks:
+with Ranks(env) as ranks:
     assert ranks.size == 2
     assert ranks.sum_(torch.tensor([1.0, env.rank])).tolist() == [2.0, 1.0]
     assert ranks.any(env.rank == 1) and not ranks.any(False)

@@ -271,9 +271,8 @@ class TextPairs(Component, Batched):
         reads, fields = getattr(check, "reads", None), getattr(check, "__dict__", {})
         if not isinstance(reads, tuple) or not reads or not {*reads} <= fields.keys():
             raise UserError(
-                f"row_check of the task's Config returned {check!r}: wanted an instance of a "
-                "subclass of textmill.text.cells.RowCheck whose reads is a tuple of the names of "
-                "its fields, or None."
+                f"row_check of the task's Config returned {check!r}: wanted None, or a RowCheck "
+                "(textmill.text.cells) whose reads is a tuple of the names of its fields."
             )
         if self._table is None and not getattr(self.config, "spans", None):  # no tags yet
             self._layout = replace(self._layout, check=check)
@@ -371,9 +370,8 @@ class TextPairs(Component, Batched):
         """The names over the columns of a file; None without a header, or of columns by names."""
         cells = first_cells(file, self._layout) if self._layout.has_header else None
         places = [at for at in self._layout.columns.values() if isinstance(at, int)]
-        if cells is None or not places:
-            return None
-        return tuple(cells[at] if at < len(cells) else "" for at in places)
+        named = tuple(cells[at] if at < len(cells) else "" for at in places) if cells else ()
+        return named or None
 
     def _refuse_names(self, path: Path) -> None:
         """Refuses a header without the columns, or one that no setting names: it would be a row."""
@@ -382,8 +380,7 @@ class TextPairs(Component, Batched):
             return
         if layout.has_header:
             header_places(layout, cells, str(path))  # of each file before the first is read whole
-            return
-        if not has_names(cells, layout):
+        if layout.has_header or not has_names(cells, layout):
             return
         advice = "If that is a header, take it out: a conll file has none."
         if not isinstance(layout, ConllFormat):

@@ -191,6 +191,12 @@ def test_what_lightnings_loop_has_not_is_refused(words, told):
         trained(words, **more)
 
 
+def test_an_optimizer_of_several_gradients_is_refused(monkeypatch):
+    monkeypatch.setattr(torch.optim.Optimizer, "gradient_of_step", None, raising=False)
+    with pytest.raises(UserError, match="needs several gradients in a step"):
+        as_module(as_datamodule(NAME, WORDS))
+
+
 def test_several_processes_are_refused(monkeypatch):
     monkeypatch.setenv("RANK", "0")
     monkeypatch.setenv("WORLD_SIZE", "2")

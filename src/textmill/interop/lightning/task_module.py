@@ -72,6 +72,11 @@ class TaskModule(LightningModule):
         super().__init__()
         self.prepared, self.settings = prepared, prepared.trainer.config
         _refuse(self.settings)
+        if hasattr(optimizer := prepared.trainer.optimizer, "gradient_of_step"):
+            raise UserError(
+                f"{type(optimizer).__name__} needs several gradients in a step, which Lightning's "
+                "loop does not give: take another optimizer, or train without Lightning."
+            )
         self.task: Task = prepared.trainer.task
         self.module: nn.Module = self.task.module
         self.schedule: Any = prepared.trainer.schedule

@@ -149,7 +149,8 @@ def read_all(session: Session, order: Collection[str], folder: Path | None) -> N
         return
     for text, (each, names) in errors.items():
         notes, own = getattr(each, "__notes__", []), f"in the ingredient '{names[0]}'"
-        is_own = len(errors) + len(names) > 2 or any(note.startswith(own) for note in notes)
+        several = len(errors) > 1 or len(names) > 1
+        is_own = several or any(note.startswith(own) for note in notes)
         notes[:] = [note for note in notes if note != own]
         head = f"{', '.join(names)}: " if is_own else ""
         each.args = (f"{head}{text}{offered_holdout(names[0], each, session)}",)

@@ -56,7 +56,7 @@ MOST_CURVES = 24
 @final
 @registries.reporters.register("html")
 class Html(Component, Reporter):
-    """Writes ``report.html`` in the run folder: after evaluations and at the end.
+    """Writes ``report.html`` in the run folder: at the end, and after evaluations if it is quick.
 
     The page is made from what the other reporters wrote (``metrics.jsonl``, ``predictions/``) and
     from the run's record, so it needs no state of its own: a resumed run writes the same page. The

@@ -30,8 +30,7 @@ class Limits:
     batch: int = 64
     """Rows that are answered together, where as many wait."""
     window: float = 0.005
-    """Seconds that a batch waits, at most, for as many questions as the last one had; with one
-    client none waits."""  # 64 clients are answered a tenth faster, as they ask again at once
+    """Seconds that a batch waits, at most, for as many rows as the last batch had."""
     timeout: float = 30.0
     """Seconds from a request's last byte to its answer; later it is answered 503. A body that takes
     as long to come is answered 408."""

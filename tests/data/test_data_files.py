@@ -9,7 +9,8 @@ from textmill.data.data_files import first_file
 from textmill.data.text_rows import TextRows
 from textmill.errors import DataError, UserError
 
-NAMES = ("b.tsv", "a.tsv", "c.tsv")
+COUNTS = {"b.tsv": 3, "a.tsv": 2, "c.tsv": 4}
+NAMES = tuple(COUNTS)
 
 
 @pytest.fixture
@@ -17,18 +18,14 @@ def folder(tmp_path, monkeypatch):
     """Three files of 3, 2 and 4 rows."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("TEXTMILL_CACHE", str(tmp_path / "cache"))
-    for name, count in zip(NAMES, (3, 2, 4), strict=True):
+    for name, count in COUNTS.items():
         lines = [f"{'ham' if n % 2 else 'spam'}\ttext {n} of {name}\n" for n in range(count)]
         (tmp_path / name).write_text("".join(lines))
     return tmp_path
 
 
 def texts(names):
-    return [
-        f"text {n} of {name}"
-        for name in names
-        for n in range({"b.tsv": 3, "a.tsv": 2, "c.tsv": 4}[name])
-    ]
+    return [f"text {n} of {name}" for name in names for n in range(COUNTS[name])]
 
 
 @pytest.mark.parametrize("held", [1 << 20, 0])
@@ -54,10 +51,8 @@ def test_rows_are_in_the_order_of_the_list_or_of_the_names(folder, monkeypatch, 
         assert rows[start:stop:step].column("text") == wanted[start:stop:step]
     with pytest.raises(IndexError):
         rows[len(rows)]
-    assert (len(data), data.count.total, data.name) == (
-        *(len(wanted), len(wanted)),
-        order[0] if len(order) == 1 else f"{order[0]} and {len(order) - 1} more",
-    )
+    assert len(data) == data.count.total == len(wanted)
+    assert data.name == (order[0] if len(order) == 1 else f"{order[0]} and {len(order) - 1} more")
     numbered = [f"{name}:{n + 1}" for name in order for n in range(len(texts([name])))]
     assert [data.place_of(at) for at in range(len(data))] == numbered
     assert [rows.place_of(at) for at in range(len(data))] == numbered

@@ -146,11 +146,9 @@ def test_a_batch_of_training_always_has_a_target():
 def test_an_evaluation_says_how_much_it_is_of():
     data = blocks(text(40), train=False)
     chosen = masked(text(40), seed=0).chosen
-    count, none = int(chosen.sum()), 0
-    for begin, end in itertools.pairwise(text(40).offsets):
-        none += not chosen[begin:end].any()
+    none = sum(not chosen[begin:end].any() for begin, end in itertools.pairwise(text(40).offsets))
     assert data.details == {
-        "masked_accuracy": f"{count} of {len(chosen)} tokens are to be found, always the same. "
-        f"{none} of 40 rows have none of them, and no prediction."
+        "masked_accuracy": f"{chosen.sum()} of {len(chosen)} tokens are to be found, always the "
+        f"same. {none} of 40 rows have none of them, and no prediction."
     }
     assert blocks(text(40)).details == {}

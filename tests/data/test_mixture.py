@@ -170,10 +170,6 @@ def test_blocks_are_cut_out_of_the_rows_of_the_mixture_and_go_on_from_every_plac
     assert len(orders) == 3
 
 
-BLOCKS = ["train_data.type=text_rows", "train_data.columns=[label,text]", "valid_data=null"]
-BLOCKS += ["train_data.path=[many,few.tsv]", "train_data.temperature=2", "train_data.batch_size=2"]
-
-
 def test_what_is_counted_are_the_rows_that_are_trained_on(folder, caplog):
     """A source of which half is too long for the model is begun again twice as often."""
     long = " ".join(f"w{n}" for n in range(80))

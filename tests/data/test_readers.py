@@ -4,6 +4,7 @@ import io
 import subprocess
 import sys
 import tracemalloc
+from types import SimpleNamespace
 
 from hypothesis import assume, given
 from hypothesis import strategies as st
@@ -91,31 +92,18 @@ def test_columns_by_header_name():
 
 
 def test_standard_input(monkeypatch):
-    class Stdin:
-        buffer = io.BytesIO(b"a\tb\nc\n")
-
-    monkeypatch.setattr(sys, "stdin", Stdin)
+    monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(b"a\tb\nc\n")))
     good, bad = read_rows("-", PAIRS)
     assert good == {"source": "a", "target": "b"}
     assert str(bad) == "-:2: wanted 2 columns, found 1"
 
 
 def test_a_typed_line_is_given_before_the_next_is_read():
-    class Typing:
-        """Delivers a line at a time, as a terminal does, and knows how many were asked for."""
-
-        def __init__(self):
-            self.asked = 0
-
-        def read1(self, size):
-            self.asked += 1
-            return b"hello\n" if self.asked < 4 else b""
-
-    stream = Typing()
-    rows = read_rows(stream, text_format("source"))
+    typed = iter([b"hello\n", b"hello\n", b""])
+    rows = read_rows(SimpleNamespace(read1=lambda size: next(typed)), text_format("source"))
     assert next(rows) == {"source": "hello"}
-    assert stream.asked == 1
-    assert list(rows) == [{"source": "hello"}] * 2
+    assert next(typed) == b"hello\n", "the second line is not read yet"
+    assert list(rows) == []
 
 
 class Dripping:
@@ -192,19 +180,6 @@ def test_rows_are_those_of_a_plain_reader(data):
 def _split(data):
     parts = data.split(b"\n")
     return [part + b"\n" for part in parts[:-1]] + [parts[-1]] * bool(parts[-1])
-
-
-def test_real_pairs_read_the_same_both_ways(shared_data):
-    path = shared_data / "tatoeba-en-fr" / "train.tsv"
-    fast = read_table(path, tsv_format())
-    assert list(zip(*fast.columns.values(), strict=True)) == [
-        tuple(row.values()) for row in read_rows(path, tsv_format())
-    ]
-    assert str(fast.count) == "155839 rows: 155839 good, 0 bad"
-    text = path.read_bytes().decode("utf-8")
-    assert text == "".join(
-        f"{a}\t{b}\n" for a, b in zip(fast.columns["source"], fast.columns["target"], strict=True)
-    )
 
 
 def test_reading_needs_no_torch():

@@ -50,7 +50,6 @@ SETTINGS = {
     ),
     "no batches": (lambda: Batching(max_tokens=None), "batch_size"),
     "no rows in a batch": (lambda: Batching(batch_size=0), "batch_size"),
-    "auto and a number": (lambda: Batching(max_tokens="auto", batch_size=2), "batch_size"),
     "no token": (lambda: Blocking(length=0, batch_size=1), "length"),
     "a long stride": (lambda: Blocking(length=2, batch_size=1, stride=3), "stride"),
     "no share masked": (lambda: Masking(share=0), "masking.share"),

@@ -18,20 +18,6 @@ def scored(gold, predicted, labels):
     return metric.compute()
 
 
-def test_the_table_of_pytext():
-    # pytext/metrics/tests/basic_metrics_test.py, PREDICTIONS1 and PREDICTIONS2.
-    names = ["label1", "label2", "label3"]
-    values = scored([names[i] for i in (0, 0, 1, 1)], [names[i] for i in (0, 1, 1, 2)], names)
-    found = [values[f"label/{n}/{of}"] for n in names for of in ("precision", "recall", "f1")]
-    assert found == pytest.approx([1, 0.5, 2 / 3, 0.5, 0.5, 0.5, 0, 0, 0])
-    assert values["accuracy"] == 0.5
-    assert values["macro_precision"] == 0.5
-    assert values["macro_recall"] == pytest.approx(1 / 3)
-    assert values["macro_f1"] == pytest.approx(7 / 18)
-    two = scored([names[i] for i in (0, 0, 1, 1, 0)], [names[i] for i in (1, 0, 1, 0, 0)], names)
-    assert two["mcc"] == pytest.approx(1 / 6)
-
-
 @pytest.mark.filterwarnings("ignore:A single label")  # for its matrix of confusions
 @pytest.mark.parametrize("seed", range(6))
 def test_as_scikit_learn(seed):
@@ -177,20 +163,16 @@ def test_what_never_occurs_has_no_value_and_what_occurs_has_zeros():
 METRIC = Classification(["ham", "spam"])
 
 
-def test_lengths_that_differ_are_named():
-    with pytest.raises(MetricError, match="2 and 1"):
-        aligned(METRIC, ["ham", "ham"], ["ham"])
-
-
-def test_a_bare_string_is_no_list_of_rows():
-    with pytest.raises(MetricError, match="an entry per row, but was given the string 'ham'"):
-        METRIC.update("ham", ["ham"] * 3)
-
-
-def test_labels_stand_there_once():
-    with pytest.raises(MetricError, match=r"each label once, but has twice: \['a'\]"):
-        distinct_labels(METRIC, ["a", "b", "a"])
-    with pytest.raises(MetricError, match="a list of the labels, but was given none"):
-        distinct_labels(METRIC, [])
-    with pytest.raises(MetricError, match="but was given the string 'ab'"):
-        distinct_labels(METRIC, "ab")
+@pytest.mark.parametrize(
+    ("use", "message"),
+    [
+        (lambda: aligned(METRIC, ["ham", "ham"], ["ham"]), "2 and 1"),
+        (lambda: METRIC.update("ham", ["ham"] * 3), "an entry per row, but was given the string"),
+        (lambda: distinct_labels(METRIC, ["a", "b", "a"]), r"once, but has twice: \['a'\]"),
+        (lambda: distinct_labels(METRIC, []), "a list of the labels, but was given none"),
+        (lambda: distinct_labels(METRIC, "ab"), "but was given the string 'ab'"),
+    ],
+)
+def test_rows_and_labels_that_cannot_be_are_refused(use, message):
+    with pytest.raises(MetricError, match=message):
+        use()

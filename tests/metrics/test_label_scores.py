@@ -35,19 +35,6 @@ def test_the_soft_metrics_of_pytext():
     assert recalls == {"label1": [1, 1, 1, 0, 0], "label2": [1, 1, 0.5, 0.5, 0.5]}
 
 
-def test_several_labels_a_row_as_in_pytext():
-    # pytext/metrics/tests/multilabel_metrics_test.py
-    labels = ["label1", "label2", "label3"]
-    metric = of_each(labels)
-    metric.update(
-        [["label1"], ["label3"], {"label2"}, ("label2",)],
-        [[-0.5, -0.7, -0.8], [-0.9, -0.2, -0.9], [-0.7, -0.4, -0.7], [-0.8, -0.9, -0.3]],
-    )
-    values = metric.compute()
-    assert [values[f"label/{label}/roc_auc"] for label in labels] == [1.0, 0.25, 0.0]
-    assert values["roc_auc"] == pytest.approx(1.25 / 3)
-
-
 @pytest.mark.parametrize("seed", range(4))
 def test_as_scikit_learn_ties_and_all(seed):
     chance = random.Random(seed)
@@ -75,7 +62,7 @@ def test_as_scikit_learn_ties_and_all(seed):
 
 def test_labels_that_no_or_every_row_has_are_not_averaged():
     metric = of_each(["a", "b", "c"])
-    metric.update([["a", "c"], ["c"], ["c"]], np.array([[2, 0, 1], [3, 0, 0], [1, 1, 1]]))
+    metric.update([["a", "c"], {"c"}, ("c",)], np.array([[2, 0, 1], [3, 0, 0], [1, 1, 1]]))
     values = metric.compute()
     assert values["roc_auc"] == values["average_precision"] == 0.5
     assert math.isnan(values["label/b/average_precision"])

@@ -17,18 +17,15 @@ def test_values(value, text):
     assert format_value("x", value) == text
 
 
-def test_shares_are_percent():
-    assert format_value("token_accuracy", 0.6123) == "61.2 %"
-    assert format_value("label/ham/recall_at_precision/0.9", 1.0) == "100.0 %"
-    assert format_value("whole_sentence", 0.3518) == "35.2 %"
-    assert format_value("precision", math.nan) == "-"
-    assert format_value("mcc", 0.5) == "0.5000"
-    assert format_value("accuracy", 1) == "1"
-
-
 @pytest.mark.parametrize(
     ("name", "value", "text"),
     [
+        ("token_accuracy", 0.6123, "61.2 %"),
+        ("label/ham/recall_at_precision/0.9", 1.0, "100.0 %"),
+        ("whole_sentence", 0.3518, "35.2 %"),
+        ("precision", math.nan, "-"),
+        ("mcc", 0.5, "0.5000"),
+        ("accuracy", 1, "1"),
         ("rouge_loss", 0.23, "0.2300"),  # no kind of rouge
         ("rougeLsum", 0.23, "23.0 %"),
         ("valid.f1", 0.23, "23.0 %"),
@@ -38,7 +35,7 @@ def test_shares_are_percent():
         ("f1", 1.0000001, "100.0 %"),
     ],
 )
-def test_what_is_no_share_stays_as_it_is(name, value, text):
+def test_shares_are_percent_and_other_values_as_they_are(name, value, text):
     assert format_value(name, value) == text
 
 

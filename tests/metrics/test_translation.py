@@ -45,18 +45,24 @@ def corpus(seed, rows):
     return hypotheses, references
 
 
+def scored(metric, seed):
+    """The metric after some updates, and all that it was given."""
+    hypotheses, references = corpus(seed, 40) if seed else (HYPOTHESES, REFERENCES)
+    for start in range(0, len(hypotheses), 7):
+        metric.update(hypotheses[start : start + 7], references[start : start + 7])
+    return metric, hypotheses, streams(references)
+
+
 @pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize(
     ("tokenize", "lowercase"),
     [("13a", False), ("intl", True), ("char", False), ("none", True), ("zh", False)],
 )
 def test_bleu_is_sacrebleus(seed, tokenize, lowercase):
-    hypotheses, references = corpus(seed, 40) if seed else (HYPOTHESES, REFERENCES)
-    bleu = Bleu.Config(tokenize=tokenize, lowercase=lowercase, normalize_spaces=False).build()
-    for start in range(0, len(hypotheses), 7):
-        bleu.update(hypotheses[start : start + 7], references[start : start + 7])
-    oracle = sacrebleu.metrics.BLEU(tokenize=tokenize, lowercase=lowercase, force=True)
-    expected = oracle.corpus_score(hypotheses, streams(references))
+    settings = {"tokenize": tokenize, "lowercase": lowercase}
+    bleu, *texts = scored(Bleu.Config(**settings, normalize_spaces=False).build(), seed)
+    oracle = sacrebleu.metrics.BLEU(**settings, force=True)
+    expected = oracle.corpus_score(*texts)
     assert bleu.compute() == {"bleu": expected.score}
     assert str(bleu.score()) == str(expected)
     assert bleu.details() == {"bleu": str(oracle.get_signature())}
@@ -68,13 +74,9 @@ def test_bleu_is_sacrebleus(seed, tokenize, lowercase):
     "settings", [{}, {"word_order": 2}, {"char_order": 4, "beta": 3}, {"lowercase": True}]
 )
 def test_chrf_is_sacrebleus(seed, settings):
-    hypotheses, references = corpus(seed, 40) if seed else (HYPOTHESES, REFERENCES)
-    chrf = ChrF.Config(normalize_spaces=False, **settings).build()
-    for start in range(0, len(hypotheses), 7):
-        chrf.update(hypotheses[start : start + 7], references[start : start + 7])
+    chrf, *texts = scored(ChrF.Config(**settings, normalize_spaces=False).build(), seed)
     oracle = sacrebleu.metrics.CHRF(**settings)
-    expected = oracle.corpus_score(hypotheses, streams(references))
-    assert chrf.compute() == {"chrf": expected.score}
+    assert chrf.compute() == {"chrf": oracle.corpus_score(*texts).score}
     assert chrf.details() == {"chrf": str(oracle.get_signature())}
 
 

@@ -94,19 +94,26 @@ def byte_pairs(
     return made
 
 
+def save_random(folder: Path, kind: Any, family: str, settings: dict[str, Any]) -> None:
+    """Saves a model of a family whose weights are drawn with one seed."""
+    torch.manual_seed(0)
+    with torch.no_grad():
+        model = kind.from_config(transformers.AutoConfig.for_model(family, **settings))
+        for parameter in model.parameters():  # what begins as zeros and ones says nothing
+            if parameter.requires_grad:
+                parameter.normal_(std=0.2)
+        if hasattr(model, "final_logits_bias"):
+            model.final_logits_bias.normal_(std=0.2)
+    model.save_pretrained(folder)
+
+
 def save_encoder(folder: Path, family: str, **more: Any) -> Path:
     """A checkpoint of a family, with its tokenizer; of the same seed."""
     folder.mkdir(parents=True)
     tokenizer = byte_pairs() if family == "roberta" else word_piece()
     settings = {**SMALL, **ENCODERS[family], **more, "vocab_size": tokenizer.get_vocab_size()}
     settings["pad_token_id"] = 1 if family == "roberta" else 0
-    torch.manual_seed(0)
-    config = transformers.AutoConfig.for_model(family, **settings)
-    with torch.no_grad():
-        model = transformers.AutoModel.from_config(config)
-        for parameter in model.parameters():  # what begins as zeros and ones says nothing
-            parameter.normal_(std=0.2)
-    model.save_pretrained(folder)
+    save_random(folder, transformers.AutoModel, family, settings)
     tokenizer.save(str(folder / "tokenizer.json"))
     return folder
 
@@ -145,13 +152,7 @@ def save_language_model(folder: Path, family: str, **more: Any) -> Path:
             single=f"{before} $A", special_tokens=[(before, marks.index(before))]
         )
     settings = {"vocab_size": tokenizer.get_vocab_size(), **settings, **more}
-    torch.manual_seed(0)
-    config = transformers.AutoConfig.for_model(family, **settings)
-    with torch.no_grad():
-        model = transformers.AutoModelForCausalLM.from_config(config)
-        for parameter in model.parameters():
-            parameter.normal_(std=0.2)
-    model.save_pretrained(folder)
+    save_random(folder, transformers.AutoModelForCausalLM, family, settings)
     tokenizer.save(str(folder / "tokenizer.json"))
     return folder
 
@@ -234,18 +235,9 @@ def save_seq2seq(folder: Path, family: str, **more: Any) -> Path:
         byte_pairs().save(str(folder / "tokenizer.json"))
     else:
         unigram(folder)
-    settings = seq2seq_settings(folder, family)
-    torch.manual_seed(0)
+    settings = seq2seq_settings(folder, family) | more
     kind = "m2m_100" if family == "nllb" else family
-    config = transformers.AutoConfig.for_model(kind, **(settings | more))
-    with torch.no_grad():
-        model: Any = transformers.AutoModelForSeq2SeqLM.from_config(config)
-        for parameter in model.parameters():
-            if parameter.requires_grad:
-                parameter.normal_(std=0.2)
-        if hasattr(model, "final_logits_bias"):
-            model.final_logits_bias.normal_(std=0.2)
-    model.save_pretrained(folder)
+    save_random(folder, transformers.AutoModelForSeq2SeqLM, kind, settings)
     return folder
 
 

@@ -1,5 +1,6 @@
 """Wrong use: exit code 2, no traceback, and a text that says what was wanted and what to do."""
 
+import contextlib
 import fcntl
 import json
 import os
@@ -30,12 +31,8 @@ def place(tmp_path_factory):
     (folder / "doc.py").write_text('"""Nothing yet."""\n')
     (folder / "empty").mkdir()
     (folder / "broken.py").write_text("x = \n")
-    here = os.getcwd()
-    os.chdir(folder)
-    try:
+    with contextlib.chdir(folder):
         assert main(["train", "recipe.py", "--run-dir", "run"]) == 0
-    finally:
-        os.chdir(here)
     return folder
 
 

@@ -48,13 +48,6 @@ def test_a_model_of_several_columns_names_them_and_answers_with_their_format(ask
 
 
 GO, CAT = "Go.", "The cat sleeps."
-FILES = {
-    "pairs.tsv": f"{GO}\tVa !\n{CAT}\tLe chat dort.\n",
-    "alone.tsv": f"{GO}\n{CAT}\n",
-    "pairs.csv": f'{GO},Va !\n"{CAT}",\n',
-    "alone.jsonl": json.dumps({"source": GO}) + "\n" + json.dumps({"source": CAT}) + "\n",
-    "lines.txt": f"{GO}\n{CAT}\n",
-}
 
 
 @pytest.fixture(scope="module")
@@ -75,11 +68,6 @@ def answered(tmp_path, capsys):
         return code, out.replace(here, "").splitlines(), err.replace(here, "")
 
     return use
-
-
-@pytest.mark.parametrize("name", FILES)
-def test_a_file_is_read_by_its_suffix_with_its_targets_or_without(answered, expected, name):
-    assert answered(name, FILES[name]) == (0, expected, "")
 
 
 def test_a_file_of_parquet_is_read_and_answered_as_json_lines(answered, expected, tmp_path):

@@ -36,19 +36,6 @@ class Together(RowPredictor):
         return {"prediction": answer, "score": len(answer) / 3}
 
 
-class Dying(Together):
-    """Ends its process, as it can, when it is asked about a row."""
-
-    def __init__(self, end):
-        super().__init__()
-        self.end = end
-
-    def answers(self, rows):
-        if any(row["text"] == "row 1200" for row in rows):
-            self.end()
-        return super().answers(rows)
-
-
 def command(*words, to="out.csv"):
     return main(["predict", "run", "rows.txt", "--output", str(to), "--format", "text", *words])
 
@@ -87,9 +74,13 @@ def test_what_is_killed_leaves_no_file_and_begins_anew(place, monkeypatch, momen
     def die(*_):
         os.kill(os.getpid(), signal.SIGKILL)
 
+    class Dying(Together):
+        def answers(self, rows):
+            return die() if {"text": "row 1200"} in rows else super().answers(rows)
+
     if (child := os.fork()) == 0:
         if moment == "answering":
-            predict.load_predictor = lambda _: Dying(die)
+            predict.load_predictor = lambda _: Dying()
         else:
             prediction_file.HashingFile.close = die
         os._exit(command())

@@ -180,14 +180,13 @@ class Runner:
             except BaseException:  # bash alone would leave what it started
                 os.killpg(bash.pid, signal.SIGKILL)
                 raise
-        done = subprocess.CompletedProcess(bash.args, bash.returncode, output)
-        printed = f"It printed:\n{done.stdout or '(nothing)'}"
+        printed = f"It printed:\n{output or '(nothing)'}"
         said = f"{place}: $ {command.line}\n"
-        if done.returncode != command.code:
+        if bash.returncode != command.code:
             raise PageError(
-                f"{said}exits with {done.returncode}, not with {command.code}. {printed}"
+                f"{said}exits with {bash.returncode}, not with {command.code}. {printed}"
             )
-        if command.expected and not matches(command.expected, done.stdout.splitlines()):
+        if command.expected and not matches(command.expected, output.splitlines()):
             expected = "\n".join(command.expected)
             raise PageError(f"{said}does not print what the page says:\n{expected}\n{printed}")
 

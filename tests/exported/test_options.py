@@ -7,27 +7,17 @@ import pytest
 from starlette.testclient import TestClient
 
 import textmill
+from tests.exported.test_row_predictor import Counted
 from tests.trained_run import library_run
 from textmill.cli.main import main
 from textmill.errors import UserError
 from textmill.exported import load
-from textmill.exported.row_predictor import AnswerOptions, RowPredictor
+from textmill.exported.row_predictor import AnswerOptions
 from textmill.serving.app import Service, make_app
 from textmill.serving.limits import Limits
 
 ROWS = ["The cat sleeps.", "Go.", "She lives in the garden."]
 THREE = AnswerOptions(n_best=3)
-
-
-class Texts(RowPredictor):
-    def answers(self, rows):
-        return rows
-
-    def check(self, row):
-        pass
-
-    def answer_row(self, answer):
-        return answer
 
 
 def test_a_run_and_its_export_give_as_many_answers(exported):
@@ -50,7 +40,7 @@ def test_a_run_and_its_export_give_as_many_answers(exported):
 
 def test_a_model_that_has_none_says_so():
     with pytest.raises(UserError, match="This model takes no n_best"):
-        Texts(["text"]).with_options(THREE)
+        Counted().with_options(THREE)
     with pytest.raises(UserError, match="n_best is a number above 0; found 0"):
         AnswerOptions(n_best=0)
 

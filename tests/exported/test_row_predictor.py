@@ -17,15 +17,18 @@ from textmill.exported.row_predictor import RowPredictor
 class Counted(RowPredictor):
     """Answers with the length of a text, below 5, and counts how often each is looked at."""
 
-    def __init__(self, *, itself):
+    def __init__(self, *, itself=False):
         super().__init__(["text"])
         self.checks_itself, self.looked = itself, []
 
     def length(self, row):
-        self.looked.append(row["text"])
-        if len(row["text"]) >= 5:
-            raise DataError(f"Row 0, column 'text': {row['text']} is long.")
-        return len(row["text"])
+        text = row["text"]
+        self.looked.append(text)
+        if not isinstance(text, str):
+            raise DataError(f"Row 0, column 'text': wanted text, found {text!r:.20}.")
+        if len(text) >= 5:
+            raise DataError(f"Row 0, column 'text': {text} is long.")
+        return len(text)
 
     def check(self, row):
         self.length(row)
@@ -35,6 +38,14 @@ class Counted(RowPredictor):
 
     def answer_row(self, answer):
         return {"prediction": answer}
+
+    def embedder(self):
+        return Vectors()
+
+
+class Vectors(Counted):
+    def answers(self, rows):
+        return [SimpleNamespace(vector=np.full(2, len(row["text"]))) for row in rows]
 
 
 @pytest.mark.parametrize(("itself", "times"), [(True, 1), (False, 2)])
@@ -98,7 +109,7 @@ TABLES = {
 
 @pytest.mark.parametrize("kind", TABLES)
 def test_a_table_is_its_rows(kind):
-    predictor = Counted(itself=False)
+    predictor = Counted()
     assert predictor(TABLES[kind]()) == [len(row["text"]) for row in ROWS]
     found = [*predictor.stream(TABLES[kind]())]
     assert [(row["text"], row["n"], row["prediction"]) for row in found] == [
@@ -119,11 +130,11 @@ def test_a_row_with_names_is_one_row():
     database.row_factory = sqlite3.Row
     row = database.execute("select 'ab' as text, 'x' as label").fetchone()
     for one in (frame.iloc[0], next(frame.itertuples()), row):
-        assert Counted(itself=False)(one) == 2
+        assert Counted()(one) == 2
         with pytest.raises(DataError, match=r"^Wanted a list of rows, found one \w+ with the"):
-            [*Counted(itself=False).stream(one)]
+            [*Counted().stream(one)]
     with pytest.raises(DataError, match=r"needs the columns text; 'text' is missing\. Found: body"):
-        Counted(itself=False)(frame.rename(columns={"text": "body"}).iloc[0])
+        Counted()(frame.rename(columns={"text": "body"}).iloc[0])
 
 
 def test_what_is_no_rows_is_refused_before_it_is_answered():
@@ -146,40 +157,16 @@ def test_what_is_no_rows_is_refused_before_it_is_answered():
     ]:
         if call is not None:
             with pytest.raises(DataError, match=call):
-                Lengths(["text"])(given)
+                Counted()(given)
         with pytest.raises(DataError, match=stream):
-            [*Lengths(["text"]).stream(given)]
-
-
-class Lengths(RowPredictor):
-    """Answers with the length of a text, and refuses what is none, as a model does."""
-
-    def check(self, row):
-        if not isinstance(row["text"], str):
-            raise DataError(f"Row 0, column 'text': wanted text, found {row['text']!r:.20}.")
-
-    def answers(self, rows):
-        for row in rows:
-            self.check(row)
-        return [len(row["text"]) for row in rows]
-
-    def answer_row(self, answer):
-        return {"prediction": answer}
-
-    def embedder(self):
-        return Vectors(["text"])
-
-
-class Vectors(Lengths):
-    def answers(self, rows):
-        return [SimpleNamespace(vector=np.full(2, len(row["text"]))) for row in rows]
+            [*Counted().stream(given)]
 
 
 def test_vectors_of_a_table_are_those_of_its_rows():
     frame = pandas.DataFrame({"n": [1, 2, 3], "text": ["ab", "a", "abc"]})
-    assert Lengths(["text"]).embed(frame)[:, 0].tolist() == [2, 1, 3]
-    assert Lengths(["text"]).embed(frame.text)[:, 0].tolist() == [2, 1, 3]
+    assert Counted().embed(frame)[:, 0].tolist() == [2, 1, 3]
+    assert Counted().embed(frame.text)[:, 0].tolist() == [2, 1, 3]
     with pytest.raises(DataError, match="found a single one"):
-        Lengths(["text"]).embed({"text": ["ab"]})
+        Counted().embed({"text": ["ab"]})
     with pytest.raises(DataError, match="found one Series"):
-        Lengths(["text"]).embed(frame.iloc[0])
+        Counted().embed(frame.iloc[0])

@@ -3,6 +3,7 @@ import signal
 import socket
 import subprocess
 import sys
+from contextlib import contextmanager
 
 import pytest
 
@@ -24,7 +25,9 @@ with Lock(Path(sys.argv[1])):
 """
 
 
-def hold(folder, *extra):
+@contextmanager
+def held(folder, *extra):
+    """Another process that holds the lock of a folder."""
     process = subprocess.Popen(
         [sys.executable, "-c", HOLD, str(folder), *extra],
         stdin=subprocess.PIPE,
@@ -33,45 +36,35 @@ def hold(folder, *extra):
         start_new_session=True,
     )
     assert process.stdout.readline() == "locked\n"
-    return process
-
-
-def end(process):
-    os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
-    process.stdin.close()
-    process.stdout.close()
+    with process:
+        try:
+            yield process
+        finally:
+            os.killpg(process.pid, signal.SIGKILL)
 
 
 def test_a_second_process_is_told_who_works_here(tmp_path):
-    process = hold(tmp_path)
-    try:
+    with held(tmp_path) as process:
         with pytest.raises(InUseError) as caught, Lock(tmp_path):
             pass
         assert str(caught.value) == (
             f"{tmp_path} is in use by {socket.gethostname()}:{process.pid}. Wait for it to end or "
             f"stop it, or choose another folder with run_dir."
         )
-    finally:
-        end(process)
     with Lock(tmp_path):  # killed: the lock is free, the file is stale
         assert (tmp_path / "lock").read_text() == f"{socket.gethostname()}:{os.getpid()}\n"
 
 
 def test_a_forked_child_does_not_keep_the_lock(tmp_path):
-    process = hold(tmp_path, "fork")
-    try:
+    with held(tmp_path, "fork") as process:
         os.kill(process.pid, signal.SIGKILL)
         process.wait()
         with Lock(tmp_path):
             pass
-    finally:
-        end(process)
 
 
 def test_a_lock_file_that_is_deleted_lets_nobody_in(tmp_path):
-    process = hold(tmp_path)
-    try:
+    with held(tmp_path) as process:
         assert owner_of(tmp_path) == f"{socket.gethostname()}:{process.pid}"
         (tmp_path / "lock").unlink()
         assert owner_of(tmp_path) == "another process"
@@ -80,6 +73,4 @@ def test_a_lock_file_that_is_deleted_lets_nobody_in(tmp_path):
         os.mkfifo(tmp_path / "new")
         (tmp_path / "new").replace(tmp_path / "lock")
         assert owner_of(tmp_path) == "another process"  # and a pipe does not hang
-    finally:
-        end(process)
     assert owner_of(tmp_path) is None

@@ -3,6 +3,7 @@
 import logging
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
+from types import SimpleNamespace
 
 from tests.runs.tiny import write_recipe
 from tests.warm_textmill import warm_programs
@@ -23,21 +24,6 @@ def quick(monkeypatch, folder: Path) -> Path:
     return folder
 
 
-class Ended:
-    """A command that has ended before anybody asked."""
-
-    def __init__(self, code: int) -> None:
-        self.code = code
-
-    def poll(self) -> int:
-        return self.code
-
-    def stop(self) -> None:
-        return
-
-    kill = stop
-
-
 def in_process(monkeypatch, folder: Path) -> Path:
     """As :func:`quick`; each cell is trained in this process, when it is started."""
 
@@ -47,7 +33,7 @@ def in_process(monkeypatch, folder: Path) -> Path:
         with log.open("w") as file, redirect_stdout(file), redirect_stderr(file):
             code = main(words)
         logger.handlers[:] = handlers
-        return Ended(code)
+        return SimpleNamespace(poll=lambda: code)
 
     monkeypatch.setattr(Local, "start", start)
     return quick(monkeypatch, folder)

@@ -9,7 +9,6 @@ import os
 import shutil
 import signal
 import subprocess
-import time
 from contextlib import redirect_stdout
 
 import pytest
@@ -17,6 +16,7 @@ import pytest
 import textmill
 from tests.launch.grids import SHORT, grid_folder, in_process, runs_of
 from tests.runs.made_runs import made_run
+from tests.runs.tiny import wait_until
 from tests.warm_textmill import warm_programs
 from textmill.cli.main import main
 from textmill.errors import RunStoppedError
@@ -330,8 +330,7 @@ def test_a_driver_that_is_killed_leaves_its_cells_to_the_next(copy, capfd, tmp_p
         (run / "checkpoints").mkdir(parents=True)  # begun: it is not checked again
     environment = {**os.environ, "PATH": f"{warm_programs()}{os.pathsep}{os.environ['PATH']}"}
     driver = subprocess.Popen([str(warm_programs() / "textmill"), *GRID], env=environment)
-    while not any(map(owner_of, (copy / "runs" / "tiny").glob("[!g]*"))):
-        time.sleep(0.01)
+    wait_until(lambda: any(map(owner_of, (copy / "runs" / "tiny").glob("[!g]*"))))
     driver.kill()
     driver.wait()
     assert main(GRID) == 0

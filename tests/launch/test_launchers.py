@@ -3,13 +3,12 @@
 import argparse
 import signal
 import sys
-import time
 from datetime import timedelta
 
 import pytest
 
 from tests.launch.grids import SHORT, quick, runs_of
-from tests.runs.tiny import write_recipe
+from tests.runs.tiny import wait_until, write_recipe
 from textmill.cli.grid import add_launcher, asked_launcher
 from textmill.cli.main import main
 from textmill.errors import MissingExtraError, UserError
@@ -24,14 +23,6 @@ def asked(*words):
     parser.add_argument("words", nargs="*")
     add_launcher(parser)
     return asked_launcher(parser.parse_intermixed_args([*words]))
-
-
-def ended(job, *, seconds=60):
-    until = time.monotonic() + seconds
-    while (code := job.poll()) is None:
-        assert time.monotonic() < until, "it did not end"
-        time.sleep(0.05)
-    return code
 
 
 def test_the_words_of_a_launcher_are_its_settings():
@@ -111,12 +102,10 @@ def test_a_command_on_ray_is_stopped_and_saves(tmp_path, monkeypatch, ray_is_the
     quick(monkeypatch, tmp_path / "here")
     jobs, log = RayJobs(Ray()), tmp_path / "log.txt"
     job = jobs.start(["train", "tiny.py", "trainer.max_steps=100000000"], log, "run")
-    until = time.monotonic() + 60
-    while not log.exists() or "step" not in log.read_text():
-        assert time.monotonic() < until, "it did not begin"
-        time.sleep(0.2)
+    wait_until(lambda: log.exists() and "step" in log.read_text())
     job.stop()
-    assert ended(job) == 128 + signal.SIGTERM
+    wait_until(lambda: job.poll() is not None)
+    assert job.poll() == 128 + signal.SIGTERM
     assert "everything is saved" in log.read_text()
 
 

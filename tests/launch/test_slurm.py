@@ -5,7 +5,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from datetime import timedelta
 from pathlib import Path
 
@@ -13,6 +12,7 @@ import pytest
 
 from tests.launch.grids import SHORT, quick, runs_of
 from tests.runs.made_runs import made_run
+from tests.runs.tiny import wait_until
 from textmill.cli import runs as runs_list
 from textmill.cli.main import main
 from textmill.errors import UserError
@@ -208,13 +208,6 @@ def test_a_job_leaves_its_exit_code(slurm, tmp_path):
     assert "\nerror: " in "\n" + (tmp_path / "bad.txt").read_text()
 
 
-def until(true, said):
-    deadline = time.monotonic() + 60
-    while not true():
-        assert time.monotonic() < deadline, said()
-        time.sleep(0.05)
-
-
 @pytest.mark.parametrize(
     "sent", [signal.SIGUSR1, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)]
 )
@@ -224,7 +217,7 @@ def test_a_run_whose_time_is_over_saves_and_is_queued_again(slurm, sent):
     assert main(["train", *words, "--launcher", "slurm"]) == 0
     log, metrics = Path("jobs/4711.log"), Path("run/metrics.jsonl")
     job = slurm.start("4711")
-    until(lambda: metrics.exists() and metrics.read_text(), log.read_text)
+    wait_until(lambda: metrics.exists() and metrics.read_text(), log.read_text)
     job.send_signal(sent)
     job.wait()
     assert "Stopped by SIGTERM at step" in log.read_text()

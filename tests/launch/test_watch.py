@@ -14,6 +14,7 @@ from torch import nn
 from tests.launch.grids import quick
 from tests.launch.test_grid import Fake
 from tests.runs.made_runs import made_run
+from tests.runs.tiny import wait_until
 from tests.warm_textmill import warm_programs
 from textmill.checkpoint.store import Checkpoints
 from textmill.cli.main import main
@@ -220,14 +221,12 @@ def test_killed_and_started_again_each_checkpoint_is_evaluated_once(monkeypatch,
     environment = {**os.environ, "PATH": f"{warm_programs()}{os.pathsep}{os.environ['PATH']}"}
     command = ["watch", "runs", "--timeout", "60s"]
     watcher = subprocess.Popen([str(warm_programs() / "textmill"), *command], env=environment)
-    while not list(folder.glob("runs/a/evaluations/step-*.txt")):
-        time.sleep(0.01)
+    run = folder / "runs" / "a"
+    wait_until(lambda: any(run.glob("evaluations/step-*.txt")))
     watcher.kill()
     watcher.wait()
-    while owner_of(folder / "runs" / "a" / "evaluations"):  # a keeper kills the warm one
-        time.sleep(0.01)
+    wait_until(lambda: not owner_of(run / "evaluations"))  # a keeper kills the warm one
     assert main(command) == 0
-    run = folder / "runs" / "a"
     assert sorted(line["step"] for line in lines_of(run)) == [1, 2, 3, 4]
     assert capfd.readouterr().out.splitlines()[-1].split()[:3] == ["runs/a", "4", "step-00000004"]
     evaluated = lines_of(run)[-1]["values"]["valid_data"]["loss"]

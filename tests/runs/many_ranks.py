@@ -14,7 +14,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from tests.runs.tiny import alive
+from tests.runs.tiny import alive, metrics_of
 
 SERVER = """
 import json, os, sys
@@ -126,9 +126,8 @@ def free_port() -> int:
 
 def lines_of(folder: Path) -> list[dict[str, Any]]:
     """The lines of the metrics.jsonl of the one run in a folder, without what the clock decides."""
-    (path,) = folder.glob("runs/*/*/metrics.jsonl")
-    lines = [json.loads(line) for line in path.read_text().splitlines()]
-    return [{key: value for key, value in line.items() if key != "time"} for line in lines]
+    (run,) = folder.glob("runs/*/*")
+    return metrics_of(run)
 
 
 def largest_difference(one: list[dict[str, Any]], other: list[dict[str, Any]]) -> float:

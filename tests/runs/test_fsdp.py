@@ -6,10 +6,11 @@ import pytest
 import torch
 
 import textmill
-from tests.runs.many_ranks import largest_difference, lines_of, ranked_runs
-from tests.runs.tiny import write_recipe
+from tests.runs.many_ranks import largest_difference, lines_of
+from tests.runs.tiny import run_folder, write_recipe
 from tests.training.bench import differences
 from textmill.checkpoint.parts import load_part
+from textmill.cli.main import main
 
 SLOW = pytest.mark.slow
 WORDS = [
@@ -33,11 +34,6 @@ def callbacks(env):
 """
 
 
-@pytest.fixture(scope="session")
-def runs():
-    return ranked_runs()
-
-
 def recipe_in(folder, more=STOPPING):
     write_recipe(folder)
     (folder / "tiny.py").write_text((folder / "tiny.py").read_text() + more)
@@ -59,16 +55,7 @@ def stopped(runs, tmp_path):
     folder = recipe_in(tmp_path / "stopped")
     codes, said = runs.run(folder, "train", *WORDS, FSDP, size=2, env={"STOP": "11"})
     assert 143 in codes, said
-    (run,) = folder.glob("runs/tiny/*")
-    return run
-
-
-def files_of(run):
-    found = (path for path in run.glob("checkpoints/step-*/*.safetensors"))
-    return sorted({path.name for path in found})
-
-
-PLAIN = ["model.safetensors", "optimizer.safetensors"]
+    return run_folder(folder)
 
 
 def whole_valid(folder):
@@ -83,22 +70,20 @@ def whole_valid(folder):
     ],
 )
 def test_a_run_in_shares_goes_on_with_any_number_of_ranks(runs, stopped, undisturbed, then, shares):
-    assert files_of(stopped) == PLAIN  # as one process saves it
+    files = {path.name for path in stopped.glob("checkpoints/step-*/*.safetensors")}
+    assert files == {"model.safetensors", "optimizer.safetensors"}  # as one process saves it
     folder = stopped.parents[2]
     words = [*WORDS, f"trainer.data_parallelism={shares}"]
     codes, said = runs.run(folder, "train", *words, size=then)
     assert codes == [0] * then, said
     assert "Resumed at step 11." in said[0]
     assert largest_difference(whole_valid(undisturbed), whole_valid(folder)) < 1e-6
-    ours, theirs = (load_part(newest(run), "optimizer") for run in (stopped, run_of(undisturbed)))
+    ours, theirs = (
+        load_part(newest(run), "optimizer") for run in (stopped, run_folder(undisturbed))
+    )
     for number, state in theirs["state"].items():
         for name, value in state.items():
             assert torch.allclose(ours["state"][number][name], value, rtol=1e-3, atol=1e-6)
-
-
-def run_of(folder):
-    (run,) = folder.glob("runs/tiny/*")
-    return run
 
 
 def newest(run):
@@ -112,20 +97,14 @@ def test_two_ranks_go_on_bitwise(runs, stopped, tmp_path):
         codes, said = runs.run(folder, "train", *WORDS, FSDP, size=2)
         assert codes == [0, 0], said
     for part in ("model", "optimizer"):
-        ours, theirs = (load_part(newest(run), part) for run in (stopped, run_of(whole)))
+        ours, theirs = (load_part(newest(run), part) for run in (stopped, run_folder(whole)))
         assert differences(ours, theirs) == []
 
 
 def test_a_run_in_shares_is_loaded_and_verified(stopped, capsys):
     assert textmill.load(stopped, allow_code=True)("the cat sees tea") is not None
-    command("runs", "verify", str(stopped))
+    assert main(["runs", "verify", str(stopped)]) == 0
     assert "0 damaged" in capsys.readouterr().out
-
-
-def command(*words):
-    from textmill.cli.main import main
-
-    assert main(list(words)) == 0
 
 
 @SLOW
@@ -134,10 +113,10 @@ def test_weights_of_shares_begin_another_run(runs, stopped, tmp_path):
     words = [*WORDS, FSDP, f"trainer.initialize={stopped}", "optimizer.lr=1e-9"]
     codes, said = runs.run(folder, "train", *words, "trainer.max_steps=1", size=2)
     assert codes == [0, 0], said
-    (run,) = folder.glob("runs/tiny/*")
     best = json.loads((stopped / "checkpoints/best.json").read_text())["folder"]
     ours, theirs = (
-        load_part(path, "model") for path in (newest(run), stopped / "checkpoints" / best)
+        load_part(path, "model")
+        for path in (newest(run_folder(folder)), stopped / "checkpoints" / best)
     )
     assert all(torch.allclose(ours[name], theirs[name], atol=1e-6) for name in theirs)
 

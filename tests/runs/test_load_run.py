@@ -72,21 +72,6 @@ def test_checkpoints_by_name(run, monkeypatch):
     assert early("Go.").score != textmill.load(run, checkpoint="last")("Go.").score
 
 
-def test_best_is_found_where_its_pointer_is_damaged(tmp_path, caplog):
-    """The best is not the newest here: the pointer is not what says so."""
-    words = ("trainer.selection.metric=loss", "trainer.selection.better=higher")
-    run = train_script(tmp_path, words=words)
-    assert textmill.load(run).checkpoint == "step-00000002"
-    pointer = run / "checkpoints" / "best.json"
-    pointer.write_text(pointer.read_text().replace("step-00000002", "step-00000004"))
-    caplog.clear()
-    assert textmill.load(run).checkpoint == "step-00000002"
-    (line,) = [message for message in caplog.messages if "best.json" in message]
-    assert line.endswith(
-        "step-00000002 is the best by the evaluations in step-00000004; using step-00000002"
-    )
-
-
 def test_a_folder_that_is_no_run(tmp_path):
     with pytest.raises(UserError) as caught:
         textmill.load(tmp_path)
@@ -137,19 +122,6 @@ class module(nn.Module):
     def forward(self, source, source_lengths, target_in):
         return self.inner(source, source_lengths, target_in)
 """
-MODULE_FUNCTION = """
-class Halved(Transformer.__bases__[1]):
-    def __init__(self, model, tokenizer):
-        super().__init__()
-        self.config = model
-        self.inner = model.build(tokenizer=tokenizer)
-        self.max_length = self.inner.max_length
-        self.encode, self.start, self.step = self.inner.encode, self.inner.start, self.inner.step
-    def forward(self, source, source_lengths, target_in):
-        return self.inner(source, source_lengths, target_in)
-def module(model, tokenizer):
-    return Halved(model, tokenizer)
-"""
 OWN_TASK = """
 from textmill.tasks import Loss
 class Mine(Translation):
@@ -158,13 +130,10 @@ class Mine(Translation):
         return Loss(base.total * 2, base.count, base.sums)
 task = Mine.Config()
 """
-OWN = {"module": MODULE_CLASS, "module ": MODULE_FUNCTION, "task": OWN_TASK}
+OWN = {"module": MODULE_CLASS, "task": OWN_TASK}
 
 
-@pytest.mark.parametrize(
-    "part",
-    ["task", *(pytest.param(part, marks=pytest.mark.slow) for part in ("module", "module "))],
-)
+@pytest.mark.parametrize("part", ["task", pytest.param("module", marks=pytest.mark.slow)])
 def test_the_recipes_own_code_needs_to_be_allowed(tmp_path, part):
     run = train_script(tmp_path / "work", OWN[part])
     moved = tmp_path / "moved"
@@ -173,7 +142,7 @@ def test_the_recipes_own_code_needs_to_be_allowed(tmp_path, part):
     with pytest.raises(CodeNotAllowedError) as caught:
         textmill.load(moved)
     made = "of type '@Mine', code" if part == "task" else "made by code"
-    assert str(caught.value).startswith(f"The {part.strip()} of {moved} is {made} of the recipe's")
+    assert str(caught.value).startswith(f"The {part} of {moved} is {made} of the recipe's")
     assert caught.value.exit_code == 2
     predictor = textmill.load(moved, allow_code=True)
     assert isinstance(predictor("Go.").text, str)
@@ -276,14 +245,6 @@ def test_valid_data_of_the_library_needs_no_code_where_train_data_is_the_recipes
     assert list(found) == ["valid_data", "test_data"]
     assert len(found["valid_data"].rows) == len({source for source, _ in PAIRS})
     assert not (tmp_path / "canary").exists()
-
-
-def test_an_evaluation_repeats_the_runs_own_values(tmp_path):
-    run = train_script(tmp_path / "work")
-    info = json.loads((run / "run.json").read_text())
-    best = info["result"]["best"]
-    found = textmill.evaluate(run)["valid_data"].values
-    assert found["loss"] == pytest.approx(best["loss"], rel=1e-6)
 
 
 def test_words_change_the_data_of_an_evaluation(run, tmp_path):

@@ -4,17 +4,15 @@ import json
 import os
 import re
 import signal
-import socket
 import subprocess
 import sys
 import time
-from contextlib import suppress
-from pathlib import Path
 
 import pytest
 
-from tests.runs.many_ranks import largest_difference, lines_of, ranked_runs, write_data
-from tests.runs.tiny import alive, run_folder, unlike, write_recipe
+from tests.runs.many_ranks import free_port, largest_difference, lines_of, write_data
+from tests.runs.rank_kills import ranks_of
+from tests.runs.tiny import alive, run_folder, unlike, wait_until, write_recipe
 from tests.runs.tiny import outcome as whole
 from tests.warm_textmill import warm_programs
 
@@ -40,11 +38,6 @@ LONGER = ["trainer.max_steps=20", "--allow-code"]
 SLOW = pytest.mark.slow
 
 
-@pytest.fixture(scope="session")
-def runs():
-    return ranked_runs()
-
-
 def outcome(folder):
     """Lines of the run's metrics, and its answered rows without what is rounded otherwise."""
     (run,) = folder.glob("runs/*/*")
@@ -66,6 +59,11 @@ def same_run(one, other):
     }
     numbers = {n: [row["row"] for row in rows] for n, rows in answers.items()}
     assert numbers == {n: [row["row"] for row in rows] for n, rows in other_answers.items()}
+
+
+def any_values(folder):
+    """Whether a run has written its first line of values."""
+    return any(path.read_text() for path in folder.glob("runs/tiny/*/metrics.jsonl"))
 
 
 def trained(runs, folder, *words, size):
@@ -119,14 +117,12 @@ def test_a_checkpoint_of_two_ranks_goes_on_with_others(runs, tmp_path, first, th
     assert codes == [0] * then, said
     assert "Resumed at step 9." in said[0]
     lines = [line for line in lines_of(folder) if line["step"] != 9]
-    wanted_lines = [dict(line) for line in wanted[0]]
-    shared = {(line["split"], line["step"]) for line in lines}
     after = [
         [line for line in some if line["split"] == "valid" and line["step"] > 9]
-        for some in (wanted_lines, lines)
+        for some in (wanted[0], lines)
     ]
     assert largest_difference(*after) < 1e-6
-    assert ("train", 18) in shared
+    assert ("train", 18) in {(line["split"], line["step"]) for line in lines}
 
 
 @pytest.mark.slow
@@ -159,10 +155,7 @@ def test_a_signal_to_one_rank_stops_all_and_is_no_error(runs, tmp_path, told):
     folder = write_recipe(tmp_path)
     words = ["trainer.max_steps=100000", "trainer.evaluate_every=100000"]
     processes = runs.start(folder, "train", "tiny.py", *words, size=2)
-    until = time.monotonic() + 60
-    while not any(path.read_text() for path in folder.glob("runs/tiny/*/metrics.jsonl")):
-        assert time.monotonic() < until
-        time.sleep(0.01)
+    wait_until(lambda: any_values(folder))
     os.kill(processes[1], told)
     codes, said = runs.end()
     assert codes == [128 + told] * 2
@@ -209,9 +202,7 @@ print(best["step"], len(predictor.task.predict([{"source": "the cat sees tea"}])
 def test_processes_of_ones_own(tmp_path):
     """As in PyText's ``train_model``: each process calls it with its rank."""
     folder = write_recipe(tmp_path)
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        url = f"tcp://127.0.0.1:{free.getsockname()[1]}"
+    url = f"tcp://127.0.0.1:{free_port()}"
     processes = [
         subprocess.Popen(
             [warm_programs() / "warm-python", "-c", OWN_PROCESS, url, str(rank)], cwd=folder,
@@ -240,9 +231,8 @@ def test_a_killed_rank_is_started_again_and_the_run_is_the_undisturbed_one(tmp_p
     process = subprocess.Popen(
         words, cwd=folder, env=environment, stderr=subprocess.PIPE, text=True
     )
-    while not any(folder.glob("runs/tiny/*/checkpoints/step-*")):
-        time.sleep(0.01)
-    os.kill(rank_process(process.pid, 1), signal.SIGKILL)
+    wait_until(lambda: any(folder.glob("runs/tiny/*/checkpoints/step-*")))
+    os.kill(ranks_of(process.pid)[1], signal.SIGKILL)
     _, said = process.communicate(timeout=120)
     assert process.returncode == 0, said
     assert "was killed by SIGKILL. All processes start again: restart 1 of at most 2." in said
@@ -257,33 +247,19 @@ def test_ranks_stop_and_save_when_the_process_that_started_them_is_killed(tmp_pa
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     with (tmp_path / "said").open("wb") as said:
         parent = subprocess.Popen(words, cwd=folder, env=environment, stdout=said, stderr=said)
-    until = time.monotonic() + 60
-    while not any(path.read_text() for path in folder.glob("runs/tiny/*/metrics.jsonl")):
-        assert time.monotonic() < until, (tmp_path / "said").read_text()
-        time.sleep(0.05)
-    ranks = [rank_process(parent.pid, rank) for rank in range(2)]
+    wait_until(lambda: any_values(folder), (tmp_path / "said").read_text)
+    ranks = ranks_of(parent.pid)
+    assert sorted(ranks) == [0, 1]
     parent.kill()
     parent.wait()
-    until = time.monotonic() + 20
-    while any(map(alive, ranks)):
-        assert time.monotonic() < until, (tmp_path / "said").read_text()
-        time.sleep(0.05)
+    wait_until(
+        lambda: not any(map(alive, ranks.values())), (tmp_path / "said").read_text, seconds=20
+    )
     (run,) = folder.glob("runs/tiny/*")
     assert "has died: it is stopped" in (run / "log.txt").read_text()
     stopped = json.loads((run / "run.json").read_text())["stopped"]
     step = int(re.search(r"at step ([\d,]+); everything is saved", stopped)[1].replace(",", ""))
     assert (run / "checkpoints" / f"step-{step:08}").is_dir()
-
-
-def rank_process(parent, rank):
-    """The process that a launcher has started for a rank."""
-    for path in Path("/proc").glob("[0-9]*"):
-        with suppress(OSError):
-            stat, environment = (path / "stat").read_text(), (path / "environ").read_bytes()
-            is_child = stat.rpartition(")")[2].split()[1] == str(parent)
-            if is_child and f"RANK={rank}".encode() in environment.split(b"\0"):
-                return int(path.name)
-    raise AssertionError(f"no process of rank {rank}")
 
 
 @pytest.mark.parametrize(
@@ -301,8 +277,7 @@ def test_a_rank_that_is_killed_ends_all_and_is_named(runs, tmp_path, victim, sha
     often = ["trainer.max_steps=100000", "trainer.evaluate_every=100000"]
     often.append(f"trainer.data_parallelism={shared}")
     processes = runs.start(folder, "train", "tiny.py", *often, size=2)
-    while not list(folder.glob("runs/tiny/*/metrics.jsonl")):
-        time.sleep(0.01)
+    wait_until(lambda: any_values(folder))
     time.sleep(0.2)
     os.kill(processes[victim], signal.SIGKILL)
     killed = time.monotonic()

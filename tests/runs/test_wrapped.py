@@ -4,7 +4,7 @@ import pytest
 import torch
 
 import textmill
-from tests.runs.many_ranks import largest_difference, lines_of, ranked_runs, write_data
+from tests.runs.many_ranks import largest_difference, lines_of, write_data
 from textmill.checkpoint.parts import load_part
 
 RECIPE = """
@@ -51,11 +51,6 @@ trainer = Trainer.Config(
     max_steps=17, accumulate=2, report_every="1 steps", selection=Selection.Config(metric="loss")
 )
 """
-
-
-@pytest.fixture(scope="session")
-def runs():
-    return ranked_runs()
 
 
 def trained(runs, folder, *words, size):

@@ -1,6 +1,5 @@
 """A tiny translator in memory: its rows, trainers of it, and what they leave."""
 
-import json
 import random
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -11,6 +10,7 @@ import numpy as np
 import pytest
 import torch
 
+from tests.runs.tiny import metrics_of
 from textmill.checkpoint import Checkpoints
 from textmill.data.batching import Batching
 from textmill.metrics.reporters.jsonl import JsonLines, Predictions
@@ -130,12 +130,6 @@ class Bench:
             reporters=[JsonLines.Config().build(xp=xp), Predictions.Config().build(xp=xp)],
             callbacks=[*self.callbacks(), *callbacks], env=Env(), xp=xp,
         )  # fmt: skip
-
-
-def metrics_of(folder):
-    """The lines of metrics.jsonl without what the clock decides."""
-    lines = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
-    return [{key: value for key, value in line.items() if key != "time"} for line in lines]
 
 
 def outcome(trainer):

@@ -10,6 +10,7 @@ import torch
 from safetensors.torch import load_file
 
 from tests.interop.project import FILES, write_project
+from tests.runs.tiny import metrics_of
 from tests.warm_textmill import warm_programs
 from textmill.errors import RunStoppedError, UserError
 from textmill.interop.hydra.config import ConfigError
@@ -20,12 +21,6 @@ from textmill.runtime.jsonl_log import read_lines
 
 def weights(run):
     return load_file(next(run.folder.glob("checkpoints/step-*/model.safetensors")))
-
-
-def lines(run):
-    """Without what the clock decides."""
-    found = [*read_lines(run.folder / "metrics.jsonl")]
-    return [{k: v for k, v in line.items() if k != "time"} for line in found]
 
 
 def same(first, second):
@@ -79,7 +74,7 @@ def test_a_run_folder_is_whats_expected_and_holds_no_pickle(train):
     settings = (run.folder / "config.yaml").read_text()
     assert "_target_: src.models.toy_module.ToyModule" in settings
     assert "${" not in settings
-    splits = {line["split"] for line in lines(run)}
+    splits = {line["split"] for line in metrics_of(run.folder)}
     assert splits == {"train", "valid", "test"}
 
 
@@ -143,7 +138,7 @@ def test_a_run_that_is_stopped_goes_on_from_the_end_of_an_epoch(train, project, 
     gone_on = train(*words)
     assert same(weights(gone_on), weights(whole))
     assert gone_on.result == whole.result
-    assert lines(gone_on) == lines(whole)
+    assert metrics_of(gone_on.folder) == metrics_of(whole.folder)
 
 
 def test_a_killed_process_goes_on_by_the_same_command(train, project):

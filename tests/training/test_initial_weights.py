@@ -32,9 +32,12 @@ def state(trainer):
     return {name: value.clone() for name, value in trainer.task.module.state_dict().items()}
 
 
-def test_a_fresh_run_begins_with_the_best_weights_of_the_other(bench, source, caplog):
+def test_a_fresh_run_begins_with_the_best_weights_of_the_other(bench, source, caplog, monkeypatch):
+    read, real = [], initial.load_part
+    monkeypatch.setattr(initial, "load_part", lambda *args: read.append(args) or real(*args))
     trainer = bench.make(initialize=str(source.xp.folder))
     trainer.start()
+    assert len(read) == 1
     assert differences(state(source), state(trainer)) == []
     count = len(state(source))
     best = f"{source.xp.folder}/checkpoints/step-{source.selection.best[0]:08d}"
@@ -182,13 +185,3 @@ def test_a_name_no_saved_part_can_have_is_refused_before_the_run(name):
         UserError, match=f"names '{name}', which cannot be the name of a saved part"
     ):
         check_modules(nn.ModuleDict({name: nn.Linear(1, 1)}), [name])
-
-
-def test_a_source_is_read_once(bench, source, monkeypatch):
-    read = []
-    real = initial.load_part
-    monkeypatch.setattr(initial, "load_part", lambda *args: read.append(args) or real(*args))
-    trainer = bench.make(initialize=str(source.xp.folder))
-    trainer.start()
-    assert len(read) == 1
-    assert differences(state(source), state(trainer)) == []

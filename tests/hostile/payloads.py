@@ -242,9 +242,9 @@ def deep(folder: Path) -> None:
     says(folder / MANIFEST, lambda content: content.update(source=held))
 
 
-def more(name: str, content: str | bytes) -> Payload:
+def more(name: str, content: bytes) -> Payload:
     def change(folder: Path) -> None:
-        (folder / name).write_bytes(content if isinstance(content, bytes) else content.encode())
+        (folder / name).write_bytes(content)
         resealed(folder)
 
     return change
@@ -278,7 +278,7 @@ EXPORTS: dict[str, Payload] = {
     **{f"text.json {name}": in_file("text/text.json", x) for name, x in DESCRIPTIONS.items()},
     "text.json sets what it has not": in_file("text/text.json", setting(path="/etc/passwd")),
     "the vocabulary is a pickle": in_file(WORDS, PICKLE),
-    "a module that shadows": more("numpy.py", CODE),
+    "a module that shadows": more("numpy.py", CODE.encode()),
     "a pickle more": more("graph/model.pkl", PICKLE),
     "a link for a folder": linked_text,
 }

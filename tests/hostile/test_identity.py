@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 import textmill
+from tests.hostile.folder import says
 from tests.trained_run import copy_of, edited, train_script
 from textmill.cli.main import main
 from textmill.errors import CheckpointError
 from textmill.runs.export import export
-from textmill.runtime.sealed import seal
 
 WORDS = ("trainer.selection.metric=loss", "trainer.selection.better=higher")  # step 2 is the best
 BEST, LAST = "step-00000002", "step-00000004"
@@ -58,11 +58,8 @@ def takes(run: Path, other: Path, *names: str) -> None:
             shutil.copy(other / name, run / name)
 
 
-def says(path: Path, **changes: object) -> None:
-    """Changes a sealed file, and seals it again."""
-    content = json.loads(path.read_text())
-    content.pop("digest")
-    path.write_bytes(seal({k: v for k, v in {**content, **changes}.items() if v != ""}))
+def says_of_best(run: Path, /, **changes: object) -> None:
+    says(run / "checkpoints" / BEST / "manifest.json", lambda content: content.update(changes))
 
 
 Damage = Callable[[Path, Path], object]
@@ -91,12 +88,12 @@ CHECKPOINTS: dict[str, tuple[Damage, str, str]] = {
         LAST,
     ),
     "a checkpoint without a name of its run": (
-        lambda run, _: says(run / "checkpoints" / BEST / "manifest.json", run=None),
+        lambda run, _: says_of_best(run, run=None),
         "manifest.json: it is of another run",
         LAST,
     ),
     "another save of the step": (
-        lambda run, _: says(run / "checkpoints" / BEST / "manifest.json", versions={"torch": "9"}),
+        lambda run, _: says_of_best(run, versions={"torch": "9"}),
         "best.json",
         LAST,
     ),

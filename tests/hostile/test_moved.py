@@ -10,28 +10,25 @@ from textmill.errors import StorageError
 from textmill.training.loop import Trainer
 
 
-@pytest.mark.parametrize(("how", "step"), [("renamed", 3), ("deleted", 1)])
-def test_a_folder_that_is_gone_while_it_trains_is_not_made_again(tmp_path, monkeypatch, how, step):
-    run, step_of = tmp_path / "run", Trainer.step
+def train_and(harm, run, *, step):
+    """Trains into a folder to which something is done after a step; what is said of it."""
+    step_of = Trainer.step
 
-    def gone(self, before):
+    def harmed(self, before):
         now = step_of(self, before)
-        if before.steps == step:
-            if how == "renamed":
-                run.rename(tmp_path / "renamed")
-            else:
-                shutil.rmtree(run)
+        if now.steps == step:
+            harm(run)
         return now
 
-    with monkeypatch.context() as patched:
-        patched.setattr(Trainer, "step", gone)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(Trainer, "step", harmed)
         with pytest.raises(StorageError) as caught:
             textmill.train("classification/averaging", words(), run_dir=run)
-    assert f" There is no folder {run}: was it renamed or deleted? " in str(caught.value)
-    assert not run.exists()
-    if how == "renamed":  # and it goes on where it is now, to the same end
-        done = textmill.train(tmp_path / "renamed")
-        assert done.result == textmill.train(small_run()).result
+    return str(caught.value)
+
+
+def renamed(run):
+    run.rename(run.with_name("renamed"))
 
 
 def empty(run):
@@ -39,20 +36,21 @@ def empty(run):
         shutil.rmtree(path) if path.is_dir() else path.unlink()
 
 
+@pytest.mark.parametrize(("harm", "step"), [(renamed, 4), (shutil.rmtree, 2)])
+def test_a_folder_that_is_gone_while_it_trains_is_not_made_again(tmp_path, harm, step):
+    run = tmp_path / "run"
+    said = train_and(harm, run, step=step)
+    assert f" There is no folder {run}: was it renamed or deleted? " in said
+    assert not run.exists()
+    if harm is renamed:  # and it goes on where it is now, to the same end
+        done = textmill.train(tmp_path / "renamed")
+        assert done.result == textmill.train(small_run()).result
+
+
 @pytest.mark.parametrize("step", [1, pytest.param(4, marks=pytest.mark.slow)])
-def test_a_folder_that_is_emptied_while_it_trains_is_no_run_again(tmp_path, monkeypatch, step):
-    run, step_of = tmp_path / "run", Trainer.step
-
-    def emptied(self, before):
-        now = step_of(self, before)
-        if now.steps == step:
-            empty(run)
-        return now
-
-    with monkeypatch.context() as patched:
-        patched.setattr(Trainer, "step", emptied)
-        with pytest.raises(StorageError, match=f"There is no {run}/config.yaml any more"):
-            textmill.train("classification/averaging", words(), run_dir=run)
+def test_a_folder_that_is_emptied_while_it_trains_is_no_run_again(tmp_path, step):
+    run = tmp_path / "run"
+    assert f"There is no {run}/config.yaml any more" in train_and(empty, run, step=step)
     assert not (run / "run.json").exists()
     assert not (run / "checkpoints").exists()
     done = textmill.train("classification/averaging", words(), run_dir=run)

@@ -1,6 +1,5 @@
 """Chromium without a window, told by WebDriver what to do (https://www.w3.org/TR/webdriver2/)."""
 
-import base64
 import json
 import shutil
 import socket
@@ -70,13 +69,25 @@ class Browser:
         return self.run(script, selector)
 
     def type(self, selector, text):
-        """Types into what the selector finds, as keys are pressed."""
+        """Types into what the selector finds, as keys are pressed; in a field for files, a path."""
         found = self._call("POST", "/element", {"using": "css selector", "value": selector})
         self._call("POST", f"/element/{found[ELEMENT]}/value", {"text": text})
 
-    def choose(self, selector, path):
-        """Chooses a file in a field for one."""
-        self.type(selector, str(path))
+    def ask(self, *texts):
+        """Fills the columns of a server's page, sends them, and waits for the answer."""
+        for number, text in enumerate(texts):
+            self.run(f"document.getElementById('column-{number}').value = arguments[0]", text)
+        self.run("document.getElementById('send').click()")
+        self.until(lambda: self.text("#send[aria-busy]") is None)
+
+    def give(self, field, content, name):
+        """Gives a field of a page a file with this content."""
+        script = """
+            const held = new DataTransfer(); const field = document.getElementById(arguments[0]);
+            held.items.add(new File([arguments[1]], arguments[2]));
+            field.files = held.files; field.dispatchEvent(new Event('change'));
+        """
+        self.run(script, field, content, name)
 
     def press(self, *keys):
         """Presses keys together, wherever the focus is."""
@@ -102,9 +113,6 @@ class Browser:
         """Errors and warnings of the console since the last call."""
         entries = self._call("POST", "/se/log", {"type": "browser"})
         return [e["message"] for e in entries if e["level"] in ("SEVERE", "WARNING")]
-
-    def screenshot(self):
-        return base64.b64decode(self._call("GET", "/screenshot"))
 
     def close(self):
         try:

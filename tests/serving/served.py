@@ -154,6 +154,11 @@ class Served:
     def ask(self, rows, **more):
         return httpx.post(f"{self.url}predict", json=rows, timeout=20, **more)
 
+    def send(self, content, kind="application/octet-stream"):
+        """Asks with a body as it is, by default a file."""
+        headers = {"Content-Type": kind}
+        return httpx.post(f"{self.url}predict", content=content, headers=headers, timeout=60)
+
     def get(self, path, **more):
         return httpx.get(f"{self.url}{path}", timeout=20, **more)
 
@@ -221,9 +226,9 @@ def question(text):
     return head(len(body)).replace(b"\r\n", b"\r\nConnection: close\r\n", 1) + body
 
 
-def head(length, *, path="/predict"):
+def head(length):
     """The head of a question with a body of so many bytes."""
-    lines = [f"POST {path} HTTP/1.1", "Host: localhost", "Content-Type: application/json"]
+    lines = ["POST /predict HTTP/1.1", "Host: localhost", "Content-Type: application/json"]
     return "\r\n".join([*lines, f"Content-Length: {length}", "", ""]).encode()
 
 

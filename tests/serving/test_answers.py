@@ -56,9 +56,7 @@ def test_it_answers_one_row_or_each_of_a_list(server, rows, answers):
     ],
 )
 def test_what_it_cannot_take_is_refused_with_the_place(server, body, status, where, error):
-    found = httpx.post(
-        f"{server.url}predict", content=body, headers={"Content-Type": "application/json"}
-    )
+    found = server.send(body, "application/json")
     assert (found.status_code, found.json()["where"]) == (status, where)
     assert error in found.json()["error"]
 
@@ -82,9 +80,7 @@ def test_a_long_body_is_refused_unread_and_the_connection_goes_on(server):
 
 def test_a_body_of_unknown_length_is_read_up_to_the_limit(server):
     parts = [b'"', *[b"a" * 999] * 900, b'"']
-    found = httpx.post(
-        f"{server.url}predict", content=iter(parts), headers={"Content-Type": "application/json"}
-    )
+    found = server.send(iter(parts), "application/json")
     assert found.status_code == 413
     assert "found at least" in found.json()["error"]
 

@@ -7,7 +7,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import httpx
 import pytest
 
 import textmill
@@ -76,10 +75,8 @@ def test_a_pipeline_s_own_model_is_served(tmp_path, monkeypatch):
         texts = REFERENCES.splitlines()
         wanted = [result.row() for result in pipeline(texts)]
         assert s.ask(texts).json() == [{"results": [row]} for row in wanted]
-        file = {"Content-Type": "application/octet-stream"}
-        asked = httpx.post(f"{s.url}predict", content=REFERENCES, headers=file, timeout=20)
         lines = [{**row, "line": number} for number, row in enumerate(wanted, start=1)]
-        assert asked.json() == {"results": lines}
+        assert s.send(REFERENCES).json() == {"results": lines}
         model = s.get("model").json()
         assert (model["name"], model["files"]) == ("reference-parser", [".pdf", ".txt"])
         assert set(model["examples"][0]) == {"text"}

@@ -10,11 +10,6 @@ from tests.serving.served import reversing
 pytestmark = pytest.mark.skipif(bool(missing()), reason=f"not installed: {', '.join(missing())}")
 
 HOSTILE = "<img src=x onerror=document.title=1> met"
-GIVE = """
-    const held = new DataTransfer(); const file = document.getElementById('file');
-    held.items.add(new File([arguments[0]], arguments[1]));
-    file.files = held.files; file.dispatchEvent(new Event('change'));
-"""
 
 
 @pytest.fixture(scope="module")
@@ -33,18 +28,12 @@ def opened(browser, served):
 
 
 def give(browser, content, name="paper.pdf"):
-    browser.run(GIVE, content, name)
-    browser.until(lambda: browser.text("#send[aria-busy]") is None)
-
-
-def ask(browser, text):
-    browser.run("document.getElementById('column-0').value = arguments[0]", text)
-    browser.run("document.getElementById('send').click()")
+    browser.give("file", content, name)
     browser.until(lambda: browser.text("#send[aria-busy]") is None)
 
 
 def test_a_text_is_shown_with_its_fields(opened):
-    ask(opened, "Knuth wrote it")
+    opened.ask("Knuth wrote it")
     assert opened.text("#answer .head") == "1 result\nSave as JSON"
     assert opened.text("#answer mark") == "Knuthkind 1"
     assert opened.text("#answer h3") == "page 1"
@@ -64,7 +53,7 @@ def test_each_result_of_a_file_is_shown_in_order(opened):
 
 def tell(browser, **row):
     """Asks for a result of another pipeline."""
-    ask(browser, f"told {json.dumps(row)}")
+    browser.ask(f"told {json.dumps(row)}")
 
 
 def test_a_summary_is_shown_with_its_sentences_in_the_text(opened):
@@ -98,7 +87,7 @@ def test_what_is_typed_again_is_asked_in_place_of_the_file(opened):
     give(opened, "of a file")
     assert opened.text("#answer mark") == "ofkind 1"
     opened.type("#column-0", "typed text")
-    ask(opened, "typed text")
+    opened.ask("typed text")
     assert opened.text("#answer mark") == "typedkind 1"
 
 

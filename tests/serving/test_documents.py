@@ -3,24 +3,15 @@
 import json
 import threading
 
-import httpx
 import pytest
 
 from tests.serving.served import head, reversing, wait_until
-
-FILE = {"Content-Type": "application/octet-stream"}
 
 
 @pytest.fixture(scope="module")
 def served():
     with reversing(pipeline=True, limits={"file": 12000, "body": 500, "files": 1}) as started:
         yield started
-
-
-def send(served, content, **headers):
-    return httpx.post(
-        f"{served.url}predict", content=content, headers={**FILE, **headers}, timeout=20
-    )
 
 
 def words(answer):
@@ -35,7 +26,7 @@ def test_a_text_has_a_result_and_a_list_one_of_each(served):
 
 
 def test_a_file_has_a_result_of_each_of_its_texts(served):
-    answer = send(served, b"first line\nsecond one\nno")
+    answer = served.send(b"first line\nsecond one\nno")
     assert answer.status_code == 200
     assert words({"results": answer.json()["results"][:2]}) == ["first", "second"]
     assert answer.json()["results"][2] == {"text": "no", "error": "no."}
@@ -52,7 +43,7 @@ def test_a_file_has_a_result_of_each_of_its_texts(served):
     ],
 )
 def test_a_file_that_cannot_be_read_says_why(served, sent, status, said, where):
-    found = send(served, sent)
+    found = served.send(sent)
     assert (found.status_code, found.json()["where"]) == (status, where)
     assert found.json()["error"].startswith(said)
     assert served.get("ready").status_code == 200
@@ -77,49 +68,49 @@ def test_a_text_that_cannot_be_answered_says_why(served, row, said):
 
 def test_what_is_neither_json_nor_a_file_is_refused(served):
     for kind in ("text/plain", "multipart/form-data; boundary=x", "application/pdf"):
-        found = send(served, b"some text", **{"Content-Type": kind})
+        found = served.send(b"some text", kind)
         assert found.status_code == 415
         assert "application/json, or of a file application/octet-stream" in found.json()["error"]
     with reversing() as model:
-        assert send(model, b"some text").status_code == 415
+        assert model.send(b"some text").status_code == 415
 
 
 def test_no_more_files_are_taken_than_may_wait(served, tmp_path):
     first = []
     asked = threading.Thread(
-        target=lambda: first.append(send(served, f"hold {tmp_path / 'a'}".encode()))
+        target=lambda: first.append(served.send(f"hold {tmp_path / 'a'}".encode()))
     )
     asked.start()
     try:
         wait_until((tmp_path / "a.begun").exists)
-        found = send(served, b"some text")
+        found = served.send(b"some text")
         assert (found.status_code, found.json()["where"]) == (503, "queue")
         assert "1 files are read or wait" in found.json()["error"]
         assert int(found.headers["Retry-After"]) >= 1
         # One that is announced to be too long is not read, whatever waits.
-        assert send(served, b"a" * 13000).status_code in (413, 503)
+        assert served.send(b"a" * 13000).status_code in (413, 503)
     finally:
         (tmp_path / "a").touch()
         asked.join()
     assert first[0].status_code == 200
-    assert send(served, b"some text").status_code == 200
+    assert served.send(b"some text").status_code == 200
 
 
 def test_a_sender_that_leaves_frees_its_place(served):
     request = head(400).replace(b"application/json", b"application/octet-stream")
     with served.connection(request + b"some") as raw:
-        wait_until(lambda: send(served, b"a b").status_code == 503)
+        wait_until(lambda: served.send(b"a b").status_code == 503)
         raw.close()
-    wait_until(lambda: send(served, b"a b").status_code == 200)
+    wait_until(lambda: served.send(b"a b").status_code == 200)
 
 
 def test_a_file_that_takes_too_long_is_left():
     with reversing(pipeline=True, limits={"timeout": 0.5}) as served:
-        found = send(served, b"slow\n" * 400)
+        found = served.send(b"slow\n" * 400)
         assert found.status_code == 503
         assert found.json()["error"].startswith("No answer in 0.5 s.")
         # The rest of it, 20 seconds of work, is not read.
-        wait_until(lambda: send(served, b"a b").status_code == 200, seconds=5)
+        wait_until(lambda: served.send(b"a b").status_code == 200, seconds=5)
         assert served.end()[0] == 0
 
 

@@ -33,16 +33,8 @@ def opened(browser, told):
     assert browser.log() == []
 
 
-def ask(browser, *texts):
-    for number, text in enumerate(texts):
-        script = "document.querySelector(arguments[0]).value = arguments[1]"
-        browser.run(script, f"#column-{number}", text)
-    browser.run("document.getElementById('send').click()")
-    browser.until(lambda: browser.text("#send[aria-busy]") is None)
-
-
 def answer(browser, text, row):
-    ask(browser, text, json.dumps(row))
+    browser.ask(text, json.dumps(row))
 
 
 def test_every_column_has_a_field_with_its_label(opened):
@@ -136,7 +128,7 @@ def test_whatever_it_shows_stays_text(opened):
 
 
 def test_an_error_is_said_and_then_gone(opened):
-    ask(opened, "x", "no JSON")
+    opened.ask("x", "no JSON")
     assert opened.text("#problem") == "column 'answer': no JSON. (row 1)"
     assert opened.text("#answer") == ""
     answer(opened, "x", {"prediction": "right"})
@@ -177,9 +169,9 @@ def test_a_token_is_asked_for_and_taken(browser):
         assert browser.run("return document.getElementById('token-field').hidden") is False
         browser.type("#token", TOKEN + ENTER)
         browser.until(lambda: browser.text("#column-0") is not None)
-        ask(browser, "abc")
+        browser.ask("abc")
         assert browser.text("#answer .first") == "cba"
-    ask(browser, "abc")
+    browser.ask("abc")
     assert browser.text("#problem") == "The server cannot be reached."
     # The console may be told of it after the page is; no later test is to find it there.
     browser.until(lambda: "ERR_CONNECTION_REFUSED" in " ".join(browser.log()))
@@ -200,17 +192,12 @@ def test_the_texts_nearest_to_a_vector_are_shown(browser, tmp_path, monkeypatch)
     with started(serve(run, "--body", "3000", "--items", "50")) as served:
         browser.go(served.url)
         browser.until(lambda: browser.text("#texts") is not None)
-        ask(browser, "wake me at seven")
+        browser.ask("wake me at seven")
         assert browser.text("#answer .first") == "8 numbers"
         assert browser.text("#answer .hint").startswith("Give texts to search")
-        browser.run(
-            "const held = new DataTransfer(); const file = document.getElementById('texts-file');"
-            "held.items.add(new File([arguments[0]], 'texts.txt'));"
-            "file.files = held.files; file.dispatchEvent(new Event('change'));",
-            "\n".join(texts),
-        )
+        browser.give("texts-file", "\n".join(texts), "texts.txt")
         browser.until(lambda: browser.run("return document.getElementById('texts').value"))
-        ask(browser, "wake me at seven")
+        browser.ask("wake me at seven")
         one, *vectors = textmill.load(run).embed(["wake me at seven", *texts[:-2], "wake me"])
         cosines = [float(one @ vector) for vector in vectors]
         named = zip([*(text.strip() for text in texts[:-2]), "wake me"], cosines, strict=True)

@@ -5,6 +5,8 @@ import tracemalloc
 
 import pytest
 
+import textmill
+from tests.trained_run import library_run
 from textmill.errors import DataError
 from textmill.exported.row_predictor import CHUNK_CHARACTERS
 from textmill.tasks import Translated
@@ -16,6 +18,11 @@ ODD = {
     "control": "".join(map(chr, range(1, 32))), "special pieces": "<pad> <unk> <s> </s> ▁ <0x00>",
     "unknown": "漢字仮名交じり文",
 }  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def predictor():
+    return textmill.load(library_run())
 
 
 def test_any_text_has_an_answer_the_same_in_a_list(predictor):

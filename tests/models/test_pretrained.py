@@ -34,11 +34,6 @@ def begun_own(folder):
     return take_weights(PretrainedTransformer.Config(path=str(folder)).build(tokenizer=TOKENIZER))
 
 
-READERS = pytest.mark.parametrize(
-    ("begun", "family"), [(begun_encoder, "bert"), (begun_decoder, "gpt2"), (begun_own, "gpt2")]
-)
-
-
 @pytest.fixture(scope="module")
 def saved(tmp_path_factory):
     hub = tmp_path_factory.mktemp("hub")
@@ -65,7 +60,9 @@ def test_quantized_weights_are_refused(folder):
         begun_encoder(folder)
 
 
-@READERS
+@pytest.mark.parametrize(
+    ("begun", "family"), [(begun_encoder, "bert"), (begun_decoder, "gpt2"), (begun_own, "gpt2")]
+)
 def test_a_file_that_is_cut_off_is_refused(begun, folder):
     file = folder / "model.safetensors"
     file.write_bytes(file.read_bytes()[:-1])

@@ -159,17 +159,6 @@ def test_one_file_of_several_data_is_refused_once(files):
         textmill.train(LOCAL, ["train_data.path=bad.parquet", "valid_data.path=bad.parquet"])
 
 
-TICKETS = [
-    (f"T{at:04d}", f"2024-03-{at % 28 + 1:02d}", f"{text[:7]} at number {at}", label)
-    for at, (label, text) in enumerate(ROWS * 5)
-]
-
-
-def tickets(names, delimiter=";", encoding="utf-8"):
-    lines = [delimiter.join(row) for row in ([names] if names else []) + TICKETS]
-    Path("tickets.csv").write_text("\n".join(lines) + "\n", encoding=encoding)
-
-
 @pytest.mark.parametrize("columns", ["{txt: text}", "{text: text}"])
 def test_columns_without_one_that_the_task_reads_name_them(files, columns):
     words = ["train_data.path=train.csv", "train_data.header=true", "train_data.holdout=0.4"]

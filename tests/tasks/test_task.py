@@ -38,14 +38,21 @@ class Lengths(Task):
         return {"prediction": answer}
 
 
-class MeasuredLengths(Lengths):
-    """Says how far answers are from what their rows have."""
+class UnmeasuredLengths(Lengths):
+    """Names a metric, and forgets to measure."""
 
     class Config(Lengths.Config):
         """No settings."""
 
     def answer_metrics(self):
         return {"error": Mean("error")}
+
+
+class MeasuredLengths(UnmeasuredLengths):
+    """Says how far answers are from what their rows have."""
+
+    class Config(Lengths.Config):
+        """No settings."""
 
     def measure(self, metrics, answers, rows):
         for answer, row in zip(answers, rows, strict=True):
@@ -75,16 +82,6 @@ def test_answers_are_measured_with_the_rows_they_answer():
 def test_a_batch_without_an_answer_adds_its_loss_alone():
     found = values(MeasuredLengths.Config().build(), ["", ""], ["abc", "", "a"])
     assert found == pytest.approx({"loss": 1.5, "error": 2.0})
-
-
-class UnmeasuredLengths(Lengths):
-    """Names a metric, and forgets to measure."""
-
-    class Config(Lengths.Config):
-        """No settings."""
-
-    def answer_metrics(self):
-        return {"error": Mean("error")}
 
 
 def test_a_metric_that_nothing_enters_is_refused_and_not_nan():

@@ -1,6 +1,7 @@
 """BERT in textmill's layers: the vectors, gradients and parameters of transformers' modules."""
 
 import sys
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -23,9 +24,8 @@ FAMILIES = {
 PIECES = 90
 
 
-class Framed:
-    def __init__(self, pad_idx):
-        self.size, self.pad_idx, self.bos_idx, self.eos_idx = PIECES, pad_idx, 2, 3
+def framed(pad_idx):
+    return SimpleNamespace(size=PIECES, pad_idx=pad_idx, bos_idx=2, eos_idx=3)
 
 
 def made(family, *, reads="texts", dropout=0.0):
@@ -36,7 +36,7 @@ def made(family, *, reads="texts", dropout=0.0):
         **{"vocab_size": PIECES, "attention_probs_dropout_prob": dropout},
         **{"model_type": kind, "hidden_dropout_prob": dropout},
     }
-    info = Framed(1 if "bert" in kind and kind != "bert" else 0)
+    info = framed(1 if "bert" in kind and kind != "bert" else 0)
     torch.manual_seed(0)
     built = [
         PretrainedEncoder.Config(architecture=told, layers=layers).build(
@@ -139,7 +139,7 @@ def test_adapters_are_those_of_transformers_modules(targets):
 def test_it_needs_no_transformers(monkeypatch):
     told = made("bert")[0].config.architecture
     monkeypatch.setitem(sys.modules, "transformers", None)
-    again = PretrainedEncoder.Config(architecture=told).build(vocab_info=Framed(0))
+    again = PretrainedEncoder.Config(architecture=told).build(vocab_info=framed(0))
     assert isinstance(again.model, BertModel)
 
 

@@ -60,11 +60,8 @@ POOLINGS = {
 def encoder(request):
     torch.manual_seed(1)
     config = ENCODERS[request.param]
-    return config.build(**({"vocab_info": Framed()} if config.reads_ids else {"dim": DIM})).eval()
-
-
-class Framed:
-    size, pad_idx, bos_idx, eos_idx = 120, 1, 2, 3
+    framed = SimpleNamespace(size=120, pad_idx=1, bos_idx=2, eos_idx=3)
+    return config.build(**({"vocab_info": framed} if config.reads_ids else {"dim": DIM})).eval()
 
 
 def tokens(encoder, *shape):
@@ -142,14 +139,6 @@ def test_settings_that_cannot_be_are_refused(make, error):
         make()
 
 
-class Vocab:
-    size, pad_idx = 49, 0
-
-
-class WithVocab:
-    vocab_info = Vocab()
-
-
 @pytest.mark.parametrize(
     ("config", "count"),
     [
@@ -159,7 +148,8 @@ class WithVocab:
     ],
 )
 def test_parameters_are_as_many_as_pytext_has(config, count):
-    model = config.build(tokenizer=WithVocab(), labels=range(7))
+    tokenizer = SimpleNamespace(vocab_info=SimpleNamespace(size=49, pad_idx=0))
+    model = config.build(tokenizer=tokenizer, labels=range(7))
     assert sum(p.numel() for p in model.parameters()) == count
 
 

@@ -95,16 +95,6 @@ def test_no_end_before_the_least_length(model, settings):
     assert all(5 <= len(h.ids) <= 9 for row in found for h in row)
 
 
-def test_a_banned_unknown_token_is_never_generated(model, settings):
-    with torch.no_grad():
-        model.output_bias[UNK] = 6.0
-    source, lengths = sources(12)
-    free = search(model, source, lengths, **{**settings, "unknown_penalty": 0.0})
-    banned = search(model, source, lengths, **{**settings, "unknown_penalty": float("inf")})
-    assert any(UNK in h.ids for row in free for h in row)
-    assert not any(UNK in h.ids for row in banned for h in row)
-
-
 # Beam search ranks with penalties, which the model's own probability does not know.
 @pytest.mark.parametrize("settings", [s for s in STRATEGIES.values() if "no_repeat_ngram" not in s])
 def test_a_score_is_the_log_probability_by_length(model, settings):
@@ -119,22 +109,6 @@ def test_a_score_is_the_log_probability_by_length(model, settings):
             logits = model(source[row : row + 1, : lengths[row]], None, target[:, :-1])[0, 1:]
             steps = logits.log_softmax(-1).gather(1, target[0, 2:, None])
             assert h.score == pytest.approx(steps.sum().item() / len(ids) ** 0.7, abs=1e-4)
-
-
-def test_no_sequence_of_tokens_twice(make_model):
-    model = make_model(8, ends=-3.0)
-    source, lengths = torch.randint(4, 8, (24, 6)), None
-
-    def pairs(found):
-        return [list(itertools.pairwise([BOS, 4, *row[0].ids])) for row in found]
-
-    settings = {"max_length_b": 20}
-    free = pairs(search(model, source, lengths, **settings))
-    assert any(len(set(row)) < len(row) for row in free)
-    for beam_size in (1, 4):
-        settings["beam_size"] = beam_size
-        banned = pairs(search(model, source, lengths, no_repeat_ngram=2, **settings))
-        assert all(len(set(row)) == len(row) for row in banned)
 
 
 def test_draws_have_the_probabilities_of_the_model(make_model):

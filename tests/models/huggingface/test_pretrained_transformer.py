@@ -138,31 +138,6 @@ def test_gradients_are_those_of_transformers(family, tmp_path):
         torch.testing.assert_close(named[name], theirs[name], rtol=1e-4, atol=1e-4)
 
 
-@pytest.mark.parametrize(("family", "beam_size"), [("gpt2", 3), ("llama", 1), ("marian", 3)])
-def test_searches_find_what_generate_finds(family, beam_size, tmp_path):
-    model = save(tmp_path, family)
-    module = made(tmp_path, tokenizer_of(model))
-    # M2M-100 has other positions behind padding that it generates; no trained one does.
-    decoding = Decoding(
-        beam_size=beam_size, max_length_a=0, max_length_b=12, unknown_penalty=float("inf")
-    )
-    pad = tokenizer_of(model).vocab_info.pad_idx % SIZE
-    settings = {"num_beams": beam_size, "max_new_tokens": 12, "do_sample": False}
-    settings |= {"suppress_tokens": [pad], "pad_token_id": pad}
-    if family in DECODERS:
-        source, lengths = torch.randint(3, SIZE, (1, 5)), None
-        prefix = source[0].tolist()
-        out = model.generate(source, attention_mask=torch.ones_like(source), **settings)
-    else:
-        source, lengths, mask = sources(model)
-        prefix = [model.config.decoder_start_token_id]
-        out = model.generate(source, attention_mask=mask, **settings)
-    found = decode(module, source, lengths, decoding, prefix=prefix, eos_idx=EOS, unk_idx=pad)
-    wanted = out[:, len(prefix) :].tolist()
-    ended = [row[: row.index(EOS)] if EOS in row else row for row in wanted]
-    assert [row[0].ids for row in found] == ended
-
-
 @pytest.mark.parametrize("rows", [1, 16])  # which the fast step lays out in two ways
 def test_what_a_checkpoint_bans_is_never_answered(rows, tmp_path):
     model = save(tmp_path, "marian")

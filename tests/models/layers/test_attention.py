@@ -1,12 +1,10 @@
-"""Every kind of attention against the formula in float64, and torch's own module."""
+"""Every kind of attention against the formula in float64."""
 
 import math
 
 import pytest
 import torch
 from torch import nn
-from transformers import LlamaConfig
-from transformers.models.llama.modeling_llama import LlamaAttention, LlamaRotaryEmbedding
 
 from textmill.errors import UserError
 from textmill.models.layers.attention import CrossAttention, MultiHead, SelfAttention, TalkingHeads
@@ -18,7 +16,6 @@ KINDS = {
     "multi_query": MultiHead.Config(num_kv_heads=1),
     "talking_heads": TalkingHeads.Config(),
 }
-GROUPED = MultiHead.Config(num_kv_heads=2)
 
 
 def made(config, *, num_heads=HEADS, dropout=0.0):
@@ -124,14 +121,6 @@ def test_causal_is_the_formula(attention):
     close(attention(x, is_causal=True), wanted)
 
 
-def test_one_step_at_a_time_equals_the_whole(attention):
-    x = torch.randn(3, LENGTH, DIM)
-    cache = torch.zeros(2, 3, attention.num_kv_heads, LENGTH, attention.head_dim)
-    with torch.inference_mode():
-        found = [attention.step(x[:, t : t + 1], cache, t) for t in range(LENGTH)]
-        close(torch.cat(found, 1), attention(x, is_causal=True))
-
-
 def test_cross_attention_is_the_formula(config):
     attention = settled(CrossAttention(made(config), dim=DIM))
     x, memory = torch.randn(2, 3, DIM), torch.randn(2, LENGTH, DIM)
@@ -176,27 +165,6 @@ def test_dropout_on_a_cpu_is_of_what_torch_computes(is_causal):
         found.append((out, *torch.autograd.grad(out.square().sum(), (q, k, v))))
     for one, two in zip(*found, strict=True):
         torch.testing.assert_close(one, two, atol=1e-5, rtol=1e-5)
-
-
-def test_grouped_heads_with_rotary_positions_are_llama_s():
-    config = LlamaConfig(
-        hidden_size=DIM, num_attention_heads=HEADS, num_key_value_heads=2, attention_bias=True
-    )
-    config._attn_implementation = "sdpa"
-    theirs = settled(LlamaAttention(config, layer_idx=0))
-    positions = RotaryPositions(6, max_length=9)
-    ours = SelfAttention(made(GROUPED), dim=DIM, positions=positions)
-    state = theirs.state_dict()
-    parts = {
-        f"qkv.{kind}": torch.cat([state[f"{name}_proj.{kind}"] for name in "qkv"])
-        for kind in ("weight", "bias")
-    }
-    out = {f"out.{kind}": state[f"o_proj.{kind}"] for kind in ("weight", "bias")}
-    ours.load_state_dict(parts | out)
-    x = torch.randn(2, LENGTH, DIM)
-    embeddings = LlamaRotaryEmbedding(config)(x, torch.arange(LENGTH)[None])
-    wanted, _ = theirs(x, position_embeddings=embeddings, attention_mask=None)
-    close(ours(x, is_causal=True), wanted)
 
 
 @pytest.mark.parametrize("kind", [SelfAttention, CrossAttention])

@@ -6,6 +6,7 @@ from typing import Any
 import torch
 
 from textmill.data.batching import Batching
+from textmill.tasks import evaluate
 
 Row = Mapping[str, Any]
 
@@ -30,6 +31,10 @@ def data_of(default: Sequence[Row], **usual: Any) -> Callable[..., Rows]:
         return Rows(rows, **{**usual, **batching})
 
     return data
+
+
+def evaluated(task: Any, data: Any) -> Any:
+    return evaluate(task, task.batches(data, train=False, seed=1))
 
 
 def learn(task: Any, batches: Any, *, epochs: int, lr: float) -> None:

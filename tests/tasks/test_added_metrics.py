@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
+from tests.tasks.rows import evaluated
 from tests.tasks.test_classification import Data, make
 from textmill.errors import UserError
 from textmill.metrics.accumulators import ExactMatch
 from textmill.metrics.metric import MetricError, RowMetric
 from textmill.metrics.streaming import Averaged
-from textmill.tasks import evaluate
 
 
 class ByTopic(Averaged, RowMetric):
@@ -39,24 +39,20 @@ class ByTopic(Averaged, RowMetric):
         self.update([row["topics"] for row in rows], right)
 
 
-def evaluated(task):
-    return evaluate(task, task.batches(Data(), train=False, seed=1))
-
-
 def test_a_metric_of_ones_own_sees_every_row_with_its_answer():
-    found = evaluated(make(metrics=(ByTopic.Config(),)))
+    found = evaluated(make(metrics=(ByTopic.Config(),)), Data())
     right = Counter(
         ("home" in row["topics"], row["prediction"] == row["label"]) for row in found.rows
     )
     assert found.values["home_accuracy"] == right[True, True] / 2
     assert found.values["other_accuracy"] == right[False, True] / 3
     assert found.directions["home_accuracy"] == "higher"
-    plain = evaluated(make())
+    plain = evaluated(make(), Data())
     assert {n: v for n, v in found.values.items() if n in plain.values} == plain.values
 
 
 def test_a_metric_of_the_library_is_held_against_the_column_that_it_names():
-    found = evaluated(make(metrics=(ExactMatch.Config(target="label"),)))
+    found = evaluated(make(metrics=(ExactMatch.Config(target="label"),)), Data())
     assert found.values["exact_match"] == found.values["accuracy"]
 
 
@@ -74,7 +70,7 @@ class Halved(ByTopic):
 
 
 def test_a_value_of_a_name_that_the_task_has_takes_its_place():
-    assert evaluated(make(metrics=(Halved.Config(),))).values["accuracy"] == 0.5
+    assert evaluated(make(metrics=(Halved.Config(),)), Data()).values["accuracy"] == 0.5
 
 
 def test_a_column_that_the_task_does_not_read_is_refused_before_training():

@@ -8,18 +8,20 @@ import pytest
 
 import textmill
 
-COLUMNS = "train_data.columns={label: 0, text: 2}"
-WORDS = "tokenizer.type=fitted_words"
-KIM = (WORDS, "ngrams=null", "model.encoder.widths=[3, 4]")
+KIM = ("tokenizer.type=fitted_words", "ngrams=null", "model.encoder.widths=[3, 4]")
 FAST = ("optimizer.lr=0.005", "lr_scheduler.type=constant", "lr_scheduler.warmup_steps=0")
 
 
-def documents(folder, train="train_data_tiny.tsv", valid=None, columns=COLUMNS):
-    """Settings of the data; by default it is evaluated on what it is trained on."""
+def documents(folder):
+    """Settings of the data: it is evaluated on what it is trained on."""
+    path = folder / "train_data_tiny.tsv"
+    columns = "train_data.columns={label: 0, text: 2}"
     return [
-        f"train_data.path={folder / train}", f"valid_data.path={folder / (valid or train)}",
-        columns, "reporters.console=false",
-    ]  # fmt: skip
+        f"train_data.path={path}",
+        f"valid_data.path={path}",
+        columns,
+        "reporters.console=false",
+    ]
 
 
 @pytest.fixture
@@ -27,23 +29,14 @@ def tiny(shared_data):
     return shared_data / "pytext-tiny"
 
 
-@pytest.fixture(scope="module")
-def docnn(shared_data, tmp_path_factory):
-    tiny = shared_data / "pytext-tiny"
+def test_the_network_of_kim_begins_at_the_loss_of_chance_and_learns_all_rows(tiny, tmp_path):
     words = [
         *documents(tiny), *KIM, *FAST, "trainer.max_epochs=25", "trainer.evaluate_every=5 epochs",
     ]  # fmt: skip
-    folder = tmp_path_factory.mktemp("docnn") / "run"
-    return textmill.train("classification/docnn", words, run_dir=folder)
-
-
-def test_the_network_of_kim_has_as_many_parameters_as_pytexts(docnn):
-    module = textmill.load(docnn.folder).task.module
-    assert sum(p.numel() for p in module.parameters()) == 76_507
-
-
-def test_it_begins_at_the_loss_of_chance_and_learns_all_rows(docnn):
-    lines = [json.loads(x) for x in (docnn.folder / "metrics.jsonl").read_text().splitlines()]
+    folder = textmill.train("classification/docnn", words, run_dir=tmp_path / "run").folder
+    module = textmill.load(folder).task.module
+    assert sum(p.numel() for p in module.parameters()) == 76_507, "as many as PyText's"
+    lines = [json.loads(x) for x in (folder / "metrics.jsonl").read_text().splitlines()]
     first = next(line for line in lines if line["split"] == "train")
     assert first["loss"] == pytest.approx(math.log(7), abs=0.5)
     last = [line for line in lines if line["split"] == "valid"][-1]

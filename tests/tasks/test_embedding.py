@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from tests.tasks.rows import data_of, learn
+from tests.tasks.rows import data_of, evaluated, learn
 from textmill.data.column_batch import ColumnBatch
 from textmill.errors import DataError, UserError
 from textmill.inference import Predictor
@@ -16,7 +16,7 @@ from textmill.models.encoders.lstm import LstmEncoder
 from textmill.models.encoders.sequence import AveragingEncoder
 from textmill.models.layers.word_embeddings import WordEmbedding
 from textmill.models.pairs import SentenceEncoder
-from textmill.tasks import embedding, evaluate
+from textmill.tasks import embedding
 from textmill.tasks.embedding import TextEmbedding
 from textmill.text.processors.texts import Embedded
 from textmill.text.tokenizers.word_tokenizer import FittedWords
@@ -51,16 +51,12 @@ VARIANTS = {
 }
 
 
-def evaluated(task, data=None):
-    return evaluate(task, task.batches(data or Data(), train=False, seed=1))
-
-
 @pytest.mark.parametrize("name", ["negatives", "wrong texts"])
 def test_right_texts_become_the_nearest(name):
     task = make(**VARIANTS[name])
-    assert evaluated(task).values["mrr"] < 0.8
+    assert evaluated(task, Data()).values["mrr"] < 0.8
     learn(task, task.batches(Data(batch_size=9), train=True, seed=1), epochs=40, lr=0.02)
-    found = evaluated(task)
+    found = evaluated(task, Data())
     assert found.values["recall_at_1"] == found.values["mrr"] == 1
     for row in found.rows if name == "wrong texts" else ():
         assert row["negative_similarity"] < row["similarity"]
@@ -70,7 +66,7 @@ def test_right_texts_become_the_nearest(name):
 def test_cosines_become_as_scores_say(name):
     task = make(**VARIANTS[name])
     learn(task, task.batches(Data(batch_size=9), train=True, seed=1), epochs=80, lr=0.02)
-    found = evaluated(task)
+    found = evaluated(task, Data())
     assert {*found.values} == {"loss", "pearson", "spearman"}
     assert found.values["spearman"] == 1
     if name == "cosines":
@@ -89,7 +85,7 @@ def test_an_evaluation_tells_the_cosine_of_what_is_predicted(name):
     shown = {"similarity": "text2"}
     if name == "wrong texts":
         shown["negative_similarity"] = "wrong"
-    for row, told in zip(ROWS, evaluated(task).rows, strict=True):
+    for row, told in zip(ROWS, evaluated(task, Data()).rows, strict=True):
         for key, column in shown.items():
             one, two = vectors[row["text1"]], vectors[row[column]]
             cosine = one @ two / np.linalg.norm(one) / np.linalg.norm(two)
@@ -99,7 +95,7 @@ def test_an_evaluation_tells_the_cosine_of_what_is_predicted(name):
 
 def test_values_are_those_of_what_a_program_answers():
     task = make(negative="wrong")
-    wanted = evaluated(task).values
+    wanted = evaluated(task, Data()).values
     found = task.reduce(task.measured(Predictor(task).answers, ROWS))
     assert found == {name: wanted[name] for name in found}
 

@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 
 import textmill
+from tests.tasks.rows import evaluated
 from tests.tasks.test_extractive_summarization import folder as encoder_folder
 from textmill.errors import DataError
 from textmill.inference import Predictor
 from textmill.preflight.load_data import read_all
 from textmill.recipes import registries
-from textmill.tasks import evaluate
 
 WORDS = "tokenizer.type=fitted_words"
 MARKED = (WORDS, "tokenizer.marks=true", "tokenizer.columns=[source, target]")
@@ -252,10 +252,6 @@ def as_line(text: str | bytes) -> bytes:
     return (text.encode() if isinstance(text, str) else text) + b"\n"
 
 
-def measured(task, rows):
-    return evaluate(task, task.batches(rows, train=False, seed=1))
-
-
 def test_the_suite_has_every_task():
     known = registries.tasks
     shipped = {name for name in known.names() if known.get(name).__module__.startswith("textmill.")}
@@ -265,7 +261,7 @@ def test_the_suite_has_every_task():
 def test_good_rows_count_all(case, task):
     rows = case.dicts()
     assert {*case.columns[: case.ask]} >= {*task.text.input_columns}
-    found = measured(task, rows)
+    found = evaluated(task, rows)
     assert len(found.rows) == len(rows) or not case.every
     assert math.isfinite(found.values["loss"])
 
@@ -276,7 +272,7 @@ def test_a_row_without_a_column_is_named_by_row_and_column(case, task):
         del rows[1][name]
         error = rf"^Row 1 has no column '{name}'; its columns: "
         with pytest.raises(DataError, match=error):
-            measured(task, rows)
+            evaluated(task, rows)
         with pytest.raises(DataError, match=error):
             task.batches(rows, train=True, seed=1)
 
@@ -309,7 +305,7 @@ def test_a_target_that_cannot_be_is_named_by_row_and_column(case, task, make):
         rows = case.dicts()
         rows[1][name] = value
         with pytest.raises(DataError, match=error):
-            measured(task, rows)
+            evaluated(task, rows)
         with pytest.raises(DataError, match=error):
             task.batches(rows, train=True, seed=1)
 
@@ -395,14 +391,14 @@ def test_rows_that_are_too_long_are_left_out_and_counted_or_an_error(case, make)
     task = make(*case.most, "task.over_length=skip")
     over = task.text.encode(rows, with_targets=True).over_length.tolist()
     assert 1 in over
-    found = measured(task, rows)
+    found = evaluated(task, rows)
     assert len(found.rows) == 3 - len(over)
     note = f"{len(over)} of 3 rows left out: more than "
     assert any(said.startswith(note) for said in found.details.values())
     assert any(said.startswith(note) for said in task.notes)
     listed = ", ".join(map(str, over))
     with pytest.raises(DataError, match=rf"^{len(over)} of 3 rows have .*: rows {listed} \(from 0"):
-        measured(make(*case.most, "task.over_length=error"), rows)
+        evaluated(make(*case.most, "task.over_length=error"), rows)
 
 
 def test_the_labels_of_another_task_are_refused_at_the_first_row(case, make):
@@ -418,7 +414,7 @@ def test_a_class_without_an_example_spoils_no_value(case, task, make):
     if not case.elsewhere[0]:
         pytest.skip("a task without labels")
     labels = list(dict.fromkeys(task.text.ingredients["labels"]))
-    found = measured(make(f"labels.names={json.dumps([*labels, 'B-eggs'])}"), case.dicts())
+    found = evaluated(make(f"labels.names={json.dumps([*labels, 'B-eggs'])}"), case.dicts())
     assert len(found.rows) == 3
     spoilt = [name for name, value in found.values.items() if not math.isfinite(value)]
     assert all("eggs" in name or name.startswith("label/") for name in spoilt), spoilt
@@ -442,4 +438,4 @@ def test_a_line_whose_target_cannot_be_read_is_a_bad_row(case, make):
     with pytest.raises(DataError, match=rf"^1 of 3 rows is bad(.|\n)*rows.jsonl:2: .*{said}"):
         make(rows=rows)
     task = make("train_data.max_bad_rows=1", "valid_data.max_bad_rows=1", rows=rows)
-    assert len(measured(task, [rows[0], rows[2]]).rows) == 2
+    assert len(evaluated(task, [rows[0], rows[2]]).rows) == 2

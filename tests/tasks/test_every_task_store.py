@@ -112,18 +112,9 @@ def test_a_bad_row_far_behind_is_named_by_its_number(task, monkeypatch):
         encoded_rows(task.text, data, MARK)
 
 
-def test_workers_give_the_same(tmp_path, monkeypatch):
-    path = tmp_path / "rows.jsonl"
-    path.write_text("".join(f"{json.dumps(row)}\n" for row in rows()))
-    text = textmill.create_task(
-        "classification/docnn/local",
-        [
-            *(f"{part}_data.path={path}" for part in ("train", "valid")),
-            f"train_data.columns=[{', '.join(next(rows()))}]",
-            *(WORDS, "dense.type=fitted"),
-        ],
-    ).text
-    data = list(rows())
+@pytest.mark.parametrize("task", ["classification/docnn/local"], indirect=True)
+def test_workers_give_the_same(task, monkeypatch):
+    text, data = task.text, list(rows())
     wanted = text.encode(data, with_targets=True)
     monkeypatch.setattr(type(text), "encode", lambda *a, **k: pytest.fail("encoded here"))
     (found,) = encode_chunks(text, [data], workers=1)

@@ -43,19 +43,15 @@ def folder() -> Path:
 def make(*, own=False, **settings):
     torch.manual_seed(0)
     if own:
-        return from_nothing(**settings)
-    tokenizer = PretrainedTokenizer(PretrainedTokenizer.Config(path=folder() / "tokenizer.json"))
-    pieces = WordPieces(tokenizer, length=12, column="source")
-    encoder = PretrainedEncoder.Config(path=str(folder()), dropout=0.0)
-    module = SentenceScorer.Config(encoder=encoder, dropout=0.0).build(pieces=pieces).eval()
-    settings = {"max_length": 30, **settings}
-    return ExtractiveSummarization.Config(**settings).build(module=module, pieces=pieces)
-
-
-def from_nothing(**settings):
-    pieces = FittedPieces.Config(column="source", length=8, min_count=1).build(train_data=ROWS)
-    encoder, cnn = LstmEncoder.Config(hidden_dim=8), CharacterCnn.Config(dim=8, filters=8)
-    config = SentenceScorer.Config(encoder=encoder, sentence_cnn=cnn, dropout=0.0)
+        pieces = FittedPieces.Config(column="source", length=8, min_count=1).build(train_data=ROWS)
+        encoder, cnn = LstmEncoder.Config(hidden_dim=8), CharacterCnn.Config(dim=8, filters=8)
+        config = SentenceScorer.Config(encoder=encoder, sentence_cnn=cnn, dropout=0.0)
+    else:
+        path = folder() / "tokenizer.json"
+        tokenizer = PretrainedTokenizer(PretrainedTokenizer.Config(path=path))
+        pieces = WordPieces(tokenizer, length=12, column="source")
+        encoder = PretrainedEncoder.Config(path=str(folder()), dropout=0.0)
+        config = SentenceScorer.Config(encoder=encoder, dropout=0.0)
     module = config.build(pieces=pieces).eval()
     settings = {"max_length": 30, **settings}
     return ExtractiveSummarization.Config(**settings).build(module=module, pieces=pieces)

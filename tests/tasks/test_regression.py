@@ -10,7 +10,6 @@ from textmill.inference import Predictor
 from textmill.models.classifier import Regressor
 from textmill.tasks import evaluate
 from textmill.tasks.regression import DocumentRegression
-from textmill.text import load_text_processor
 from textmill.text.columns.numbers import FittedNumbers
 from textmill.text.tokenizers.ngram_tokenizer import FittedNgrams
 from textmill.text.tokenizers.word_tokenizer import FittedWords
@@ -56,15 +55,12 @@ def test_the_loss_is_the_squared_error_of_the_answers(task):
     assert found.values["mse"] == pytest.approx(error, rel=1e-4)
     assert found.values["loss"] == pytest.approx(error / unit**2, rel=1e-4)
     assert found.values["pearson"] == pytest.approx(np.corrcoef(gold, given)[0, 1], abs=1e-4)
-    assert set(found.directions) == set(found.values)
 
 
-def test_it_learns_the_rows_by_heart_and_answers_so_after_loading(task, tmp_path):
+def test_it_learns_the_rows_by_heart(task):
     batches = task.batches(Data(batch_size=9), train=True, seed=1)
     learn(task, batches, epochs=60, lr=0.01)
     inputs = [{k: row[k] for k in task.text.input_columns} for row in ROWS]
-    task.text.save(tmp_path)
-    task.use_text(load_text_processor(tmp_path))
     answers = Predictor(task)(inputs)
     assert [a.number for a in answers] == pytest.approx([5.0, 3.8, 0.0, 1.25], abs=0.2)
     assert float(str(answers[0])) == pytest.approx(5.0, abs=0.2)

@@ -4,10 +4,11 @@ import json
 
 import pytest
 
+from tests.tasks.rows import evaluated
 from tests.tasks.test_conformance import Data
 from textmill.errors import DataError
 from textmill.inference import Predictor
-from textmill.tasks import Translated, evaluate
+from textmill.tasks import Translated
 from textmill.tasks.generation import Summarization
 
 ROWS = [
@@ -30,10 +31,6 @@ class Copied(Summarization):
         return [Translated(text, -1.0) for text in self.text.decode(source.tolist())]
 
 
-def found(task, rows):
-    return evaluate(task, task.batches(Data(rows), train=False, seed=1))
-
-
 def as_json(rows):
     return [{**row, "references": json.dumps(row["references"])} for row in rows]
 
@@ -45,14 +42,14 @@ def test_the_reference_that_is_best_by_rouge1_counts(make_task, rows):
     first = {"rouge1": 2 / 3, "rouge2": 4 / 7, "rougeL": 2 / 3}
     second = {"rouge1": 4 / 7, "rouge2": 2 / 5, "rougeL": 4 / 7}
     expected = {kind: (first[kind] + second[kind]) / 2 for kind in KINDS}
-    evaluation = found(make_task(Copied), rows)
+    evaluation = evaluated(make_task(Copied), Data(rows))
     assert {kind: evaluation.values[kind] for kind in KINDS} == pytest.approx(expected)
     assert [row["references"] for row in evaluation.rows] == [row["references"] for row in ROWS]
 
 
 def test_without_references_the_target_counts(make_task):
     rows = [{"source": row["source"], "target": row["source"]} for row in ROWS]
-    assert found(make_task(Copied), rows).values["rougeL"] == 1
+    assert evaluated(make_task(Copied), Data(rows)).values["rougeL"] == 1
 
 
 @pytest.mark.parametrize(

@@ -11,10 +11,9 @@ import torch
 from tests.tasks import test_classification as documents
 from tests.tasks import test_intent_slots as joint
 from tests.tasks import test_tagging as tagging
-from tests.tasks.rows import learn
+from tests.tasks.rows import evaluated, learn
 from textmill.errors import DataError
 from textmill.models.label_losses import BinaryCrossEntropy, CrossEntropyLoss
-from textmill.tasks import evaluate
 
 DOCUMENTS = documents.ROWS[:4]
 LOSSES = {
@@ -27,10 +26,6 @@ LOSSES = {
 def by_heart(task, data, *, epochs=60):
     learn(task, task.batches(data, train=True, seed=1), epochs=epochs, lr=0.05)
     return task
-
-
-def evaluated(task, data):
-    return evaluate(task, task.batches(data, train=False, seed=1))
 
 
 def values_of(found, *names):

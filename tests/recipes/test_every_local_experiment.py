@@ -23,12 +23,6 @@ QUICK = {  # one of each task
 }  # fmt: skip
 
 
-@pytest.fixture
-def folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
-
-
 @pytest.mark.parametrize(
     "name",
     [
@@ -37,7 +31,7 @@ def folder(tmp_path, monkeypatch):
         if name != "translation/demo/local"
     ],
 )
-def test_it_trains_is_evaluated_and_answers(name, folder, capsys):
+def test_it_trains_is_evaluated_and_answers(name, capsys):
     settings = write_data(name)
     words = [*short(name), "reporters.console=false", "reporters.html=false"]
     if "decoding" in settings["task"]:

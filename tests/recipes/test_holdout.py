@@ -32,12 +32,6 @@ FILES = [
 ]
 
 
-@pytest.fixture(autouse=True)
-def here(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
-
-
 def written(name="all.tsv", text=LABELS):
     Path(name).write_text(text, encoding="utf-8")
     return f"train_data.path={name}"
@@ -117,8 +111,8 @@ def test_the_run_is_evaluated_on_its_part_and_on_whole_other_files(caplog):
     assert all(text.startswith("new") for text in grown - held_out)
 
 
-def test_a_scripts_test_file_is_read_whole_and_its_validation_file_is_not_read(here):
-    write_recipe(here)
+def test_a_scripts_test_file_is_read_whole_and_its_validation_file_is_not_read(tmp_path):
+    write_recipe(tmp_path)
     test = Path("test.tsv").read_text().count("\n")
     Path("valid.tsv").unlink()
     run = textmill.train("tiny.py", [STEPS, "train_data.holdout=0.3"]).folder

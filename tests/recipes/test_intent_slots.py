@@ -5,11 +5,6 @@ import pytest
 import textmill
 
 
-@pytest.fixture(autouse=True)
-def folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-
-
 @pytest.mark.parametrize("name", ["bilstm", "bilstm-crf", "transformer"])
 def test_all_slots_that_words_can_have_are_learned(name, shared_data):
     path = shared_data / "pytext-tiny" / "train_data_tiny_weights.tsv"

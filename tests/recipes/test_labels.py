@@ -13,9 +13,8 @@ CLASSIFY, TAG = "classification/averaging/local", "tagging/bilstm/local"
 
 
 @pytest.fixture
-def data(tmp_path, monkeypatch):
+def data(tmp_path):
     """Twelve rows, a label and a text each, and the words of settings that read them."""
-    monkeypatch.chdir(tmp_path)
 
     def write(rows, *words):
         for name in ("train", "valid"):

@@ -15,17 +15,15 @@ LINES = ["to be or not to be", "", "that is the question", "whether it is nobler
 
 
 @pytest.fixture
-def words(tmp_path, monkeypatch):
+def words(tmp_path):
     """The command-line words that name a small text."""
-    monkeypatch.chdir(tmp_path)
     (tmp_path / "play.txt").write_text("\n".join(LINES) + "\n")
     return ["train_data.path=play.txt", "valid_data.path=play.txt", "trainer.fast.linear=torch"]
 
 
-def test_the_small_case_of_pytext(shared_data, tmp_path, monkeypatch):
+def test_the_small_case_of_pytext(shared_data, tmp_path):
     """Case 7: 6,237 parameters over 25 ids, a perplexity of 25 at first, at most 4.58 later."""
     path = shared_data / "pytext-tiny" / "alarm_lm_tiny.tsv"
-    monkeypatch.chdir(tmp_path)
     words = [f"train_data.path={path}", f"valid_data.path={path}", "trainer.max_epochs=150"]
     words.append("trainer.max_steps=null")
     task = create_task("language/lstm/local", words)

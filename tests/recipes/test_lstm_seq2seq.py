@@ -14,11 +14,8 @@ AS_PYTEXT_S = (
     "settings",
     [pytest.param((), id="own"), pytest.param(AS_PYTEXT_S, id="pytext", marks=pytest.mark.slow)],
 )
-def test_the_small_trees_of_pytext_are_learned_by_heart(
-    shared_data, tmp_path, monkeypatch, settings
-):
+def test_the_small_trees_of_pytext_are_learned_by_heart(shared_data, settings):
     """PyText's reaches a frame accuracy of 0.7 in 150 epochs, and decodes one row at a time."""
-    monkeypatch.chdir(tmp_path)
     path = shared_data / "pytext-tiny" / "compositional_seq2seq_unit.tsv"
     words = [
         f"train_data.path={path}", f"valid_data.path={path}", "train_data.columns=[source,target]",

@@ -34,9 +34,8 @@ LABELS = [
 
 
 @pytest.fixture
-def folder(tmp_path, monkeypatch, caplog):
+def folder(tmp_path, caplog):
     write_recipe(tmp_path)
-    monkeypatch.chdir(tmp_path)
     caplog.set_level(logging.INFO, logger="textmill")
     with (tmp_path / "tiny.py").open("a", encoding="utf-8") as recipe:
         recipe.write(STOPS)

@@ -21,12 +21,27 @@ def run(folder, *words):
     )  # fmt: skip
 
 
+def assert_finished(folder):
+    """No lint, and no name is left to be filled in."""
+    linted = run(folder, "ruff", "check", "--isolated", "--select", "E,F,I,W,B", ".")
+    assert linted.returncode == 0, linted.stdout
+    files = [p for p in folder.rglob("*.*") if p.is_file() and p.suffix != ".pyc"]
+    assert not [p for p in files if b"NAME" in p.read_bytes()]
+
+
+def pass_test(file, test, tmp_path):
+    """Runs a test of a new folder as pytest would there."""
+    names: dict = {"__file__": str(file)}
+    exec(compile(file.read_text(), str(file), "exec"), names)
+    with pytest.MonkeyPatch.context() as patch:
+        names[test](tmp_path, patch)
+
+
 SHIPPED = pytest.param(["--template", "classification"], marks=pytest.mark.slow)
 
 
 @pytest.mark.parametrize("words", [[], SHIPPED])
-def test_the_recipe_checks_and_its_own_test_passes(tmp_path, monkeypatch, capsys, words):
-    monkeypatch.chdir(tmp_path)
+def test_the_recipe_checks_and_its_own_test_passes(tmp_path, capsys, words):
     assert main(["new", "mine", *words]) == 0
     out = capsys.readouterr().out
     assert out.endswith("\nNext:\n  cd mine\n  textmill check mine.py\n  textmill train mine.py\n")
@@ -40,31 +55,21 @@ def test_the_recipe_checks_and_its_own_test_passes(tmp_path, monkeypatch, capsys
     tested = run(folder, "pytest", "-q", *warnings, "-p", "no:cacheprovider")
     assert tested.returncode == 0, tested.stdout
     assert "1 passed" in tested.stdout
-    linted = run(folder, "ruff", "check", "--isolated", "--select", "E,F,I,W,B", ".")
-    assert linted.returncode == 0, linted.stdout
-    assert "NAME" not in "".join(p.read_text() for p in folder.glob("*.*") if p.is_file())
+    assert_finished(folder)
 
 
 def test_a_task_of_ones_own_trains_is_loaded_and_measured(tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
     assert main(["new", "stars", "--task"]) == 0
     assert "\nNext:\n  cd stars\n" in capsys.readouterr().out
     folder = tmp_path / "stars"
-    test = folder / "test_stars.py"
-    names: dict = {"__file__": str(test)}
-    exec(compile(test.read_text(), str(test), "exec"), names)  # what pytest would run there
-    with pytest.MonkeyPatch.context() as patch:
-        names["test_the_recipe_trains_and_answers"](tmp_path, patch)
+    pass_test(folder / "test_stars.py", "test_the_recipe_trains_and_answers", tmp_path)
     monkeypatch.chdir(folder)
     with pytest.raises(CodeNotAllowedError, match="allow_code=True"):
         textmill.load(tmp_path / "run")  # unasked, no code of a folder is run
-    linted = run(folder, "ruff", "check", "--isolated", "--select", "E,F,I,W,B", ".")
-    assert linted.returncode == 0, linted.stdout
-    assert "NAME" not in "".join(p.read_text() for p in folder.glob("*.*") if p.is_file())
+    assert_finished(folder)
 
 
-def test_a_project_of_lightning_trains_and_its_pipeline_answers(tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
+def test_a_project_of_lightning_trains_and_its_pipeline_answers(tmp_path, capsys):
     assert main(["new", "mine", "--lightning"]) == 0
     trains = "textmill train --hydra configs/ train.yaml trainer=cpu"
     assert capsys.readouterr().out.endswith(f"\nNext:\n  cd mine\n  {trains}\n")
@@ -72,21 +77,14 @@ def test_a_project_of_lightning_trains_and_its_pipeline_answers(tmp_path, monkey
     wanted = {"src", "configs", "bin", "data", "models", ".cache", "logs", "scripts"}
     assert wanted <= {path.name for path in folder.iterdir() if path.is_dir()}
     assert not [*folder.rglob("*.txt")]
-    linted = run(folder, "ruff", "check", "--isolated", "--select", "E,F,I,W,B", ".")
-    assert linted.returncode == 0, linted.stdout
-    assert not [p for p in folder.rglob("*.*") if p.is_file() and "NAME" in p.read_text()]
-    test = folder / "test_mine.py"
-    names: dict = {"__file__": str(test)}
-    exec(compile(test.read_text(), str(test), "exec"), names)  # what pytest would run there
-    with pytest.MonkeyPatch.context() as patch:
-        names["test_it_trains_and_answers"](tmp_path, patch)
+    assert_finished(folder)
+    pass_test(folder / "test_mine.py", "test_it_trains_and_answers", tmp_path)
     info = json.loads((tmp_path / "run" / "run.json").read_text())
     assert info["finished"]
     assert info["result"]["test"]["accuracy"] > 0.4
 
 
-def test_nothing_is_overwritten(tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
+def test_nothing_is_overwritten(tmp_path, capsys):
     (tmp_path / "mine").mkdir()
     (tmp_path / "link").symlink_to(tmp_path / "nowhere")
     for name in ("mine", "link"):

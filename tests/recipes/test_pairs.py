@@ -3,8 +3,6 @@
 import json
 import statistics
 
-import pytest
-
 import textmill
 
 TINY = "pytext-tiny/{}.tsv"
@@ -16,11 +14,6 @@ def run(name, train, columns, *settings, mode="train_and_evaluate", valid=None):
         f"train_data.columns={json.dumps(columns)}", *settings,
     ]  # fmt: skip
     return textmill.run_experiment(name, mode, "run", overrides)
-
-
-@pytest.fixture(autouse=True)
-def folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
 
 
 LEARN = ("lr_scheduler.type=constant", "model.dropout=0.0", "optimizer.lr=0.02")

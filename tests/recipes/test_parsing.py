@@ -2,8 +2,6 @@
 
 import json
 
-import pytest
-
 import textmill
 
 QUIET = ("reporters.console=false", "reporters.html=false")
@@ -11,11 +9,6 @@ FORMS = (
     "Emma ran .\trun . agent ( x _ 1 , Emma )\n"
     "A dog ran .\tdog ( x _ 1 ) AND run . agent ( x _ 2 , x _ 1 )\n"
 )
-
-
-@pytest.fixture(autouse=True)
-def folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
 
 
 def train(name, path, *settings, valid=None):

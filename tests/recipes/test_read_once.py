@@ -31,9 +31,7 @@ AGAIN = (
 
 
 @pytest.fixture
-def script(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-
+def script(tmp_path):
     def write(text):
         (tmp_path / "own.py").write_text(SCRIPT + text)
         return "own.py"

@@ -2,8 +2,6 @@
 
 import json
 
-import pytest
-
 import textmill
 
 QUIET = ("reporters.console=false", "reporters.html=false")
@@ -17,11 +15,6 @@ PAPERS = [
         "target": ["Signs are enough for learning."],
     },
 ]  # fmt: skip
-
-
-@pytest.fixture(autouse=True)
-def folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
 
 
 def train(train_path, valid_path, *settings):

@@ -8,8 +8,7 @@ from textmill.preflight.check import check
 
 
 @pytest.fixture(autouse=True)
-def phrases(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def phrases(here):
     Path("phrases.tsv").write_text("verb\tsee\n")
 
 

@@ -37,15 +37,21 @@ def folder():
     return Path(mkdtemp(prefix="textmill-tests-pipelines-"))
 
 
+def tagging_run(experiment, name, tagged, *settings):
+    """A run that knows words with tags by heart."""
+    rows = [{"words": words, "tags": tags} for words, tags in tagged] * 4
+    path = json_lines(folder() / f"{name}.jsonl", rows)
+    words = [f"{data}.path={path}" for data in ("train_data", "valid_data")]
+    words += ["train_data.columns={words: words, tags: tags}", "train_data.lists=[words, tags]"]
+    words += ["optimizer.lr=0.05", *QUIET, *settings]
+    run = folder() / "-".join([name, *settings])
+    return textmill.train(experiment, words, run_dir=run).folder
+
+
 @cache
 def reference_run(*settings):
-    rows = [{"tokens": t.split(), "tags": tags_in(tags)} for t, tags in REFERENCES] * 4
-    path = json_lines(folder() / "references.jsonl", rows)
-    words = [f"{name}.path={path}" for name in ("train_data", "valid_data")]
-    words += ["train_data.columns={words: tokens, tags: tags}", "train_data.lists=[words, tags]"]
-    words += ["optimizer.lr=0.05", *QUIET, *settings]
-    run = folder() / "-".join(["references", *settings])
-    return textmill.train("tagging/bilstm/local", words, run_dir=run).folder
+    tagged = [(text.split(), tags_in(tags)) for text, tags in REFERENCES]
+    return tagging_run("tagging/bilstm/local", "references", tagged, *settings)
 
 
 @cache
@@ -62,12 +68,8 @@ MENTIONS = [
 
 @cache
 def mentions_run():
-    rows = [{"words": words, "tags": tags.split()} for words, tags in MENTIONS] * 4
-    path = json_lines(folder() / "mentions.jsonl", rows)
-    words = [f"{name}.path={path}" for name in ("train_data", "valid_data")]
-    words += ["train_data.columns={words: words, tags: tags}", "train_data.lists=[words, tags]"]
-    words += ["optimizer.lr=0.05", *QUIET]
-    return textmill.train("tagging/ner/local", words, run_dir=folder() / "mentions").folder
+    tagged = [(words, tags.split()) for words, tags in MENTIONS]
+    return tagging_run("tagging/ner/local", "mentions", tagged)
 
 
 @cache

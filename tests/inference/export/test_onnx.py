@@ -39,16 +39,17 @@ SMALL = {  # torch takes seconds for each recurrent layer; joint/bilstm-crf has 
     "question/drqa/local": ["model.encoder.type=cnn", "model.question_encoder.type=cnn"],
     "tagging/bilstm/local": ["model.encoder.type=cnn", *PHRASES, "dictionary.column=words"],
 }
-EXPERIMENTS = [
-    pytest.param(name, marks=() if name.removesuffix("/local") in QUICK else pytest.mark.slow)
-    for name in registries.experiments.names()
-    if name.endswith("/local") and not name.startswith(GENERATING)
-]
-QUANTIZED = [
-    pytest.param(name, marks=() if name == "regression/ngrams/local" else pytest.mark.slow)
-    for name in registries.experiments.names()
-    if name.endswith("/local") and not name.startswith(GENERATING)
-]
+
+
+def slow_but(*quick):
+    """Experiments whose models generate nothing; all but those that are quick are slow."""
+    return [
+        pytest.param(name, marks=() if name.removesuffix("/local") in quick else pytest.mark.slow)
+        for name in registries.experiments.names()
+        if name.endswith("/local") and not name.startswith(GENERATING)
+    ]
+
+
 QUIET = ["reporters.console=false", "reporters.html=false"]
 WORDS = ["wake", "me", "at", "seven", "play", "old", "song", "now", "Ann", "met", "Bob", "Rollo"]
 
@@ -110,7 +111,7 @@ def refused(ask, given):
     return False
 
 
-@pytest.mark.parametrize("name", EXPERIMENTS)
+@pytest.mark.parametrize("name", slow_but(*QUICK))
 def test_it_answers_as_the_run(runs, name):
     folder, rows, compared = runs(name)
     assert compared.same == compared.rows
@@ -147,7 +148,7 @@ def test_it_answers_as_the_run(runs, name):
     assert alike(exported.answer_row(exported(row)), wanted, most=1e-4)
 
 
-@pytest.mark.parametrize("name", QUANTIZED)
+@pytest.mark.parametrize("name", slow_but("regression/ngrams"))
 def test_its_quality_is_that_of_the_run_and_it_can_be_quantized(runs, tmp_path, monkeypatch, name):
     folder, _, _ = runs(name)
     monkeypatch.chdir(folder)

@@ -11,6 +11,7 @@ import tomllib
 from functools import cache
 from pathlib import Path
 
+import pytest
 from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
@@ -81,6 +82,11 @@ def test_every_public_name_of_a_package_resolves() -> None:
         names = [*public_names(module.__name__)]
         assert [name for name in names if not hasattr(module, name)] == []
         assert not names or dir(module) == names
+
+
+def test_a_public_name_that_is_not_there_is_refused_with_those_that_are() -> None:
+    with pytest.raises(AttributeError, match=r"^module 'textmill' has no attribute 'trian'; it"):
+        _ = textmill.trian
 
 
 def public_things(name: str) -> list[str]:

@@ -1,29 +1,18 @@
 """Of a great many bad rows the first are kept, and all are counted."""
 
-from pathlib import Path
-
 import pytest
 
 from textmill.data.text_pairs import TextPairs
 from textmill.errors import DataError
 
-MODULES = ("bad_rows", "readers", "data_files")
-
-
-@pytest.fixture
-def file(tmp_path, monkeypatch) -> Path:
-    for module in MODULES:
-        monkeypatch.setattr(f"textmill.data.{module}.KEPT", 3)
-    monkeypatch.setattr("textmill.preflight.load_data.KEPT", 3)
-    monkeypatch.chdir(tmp_path)
-    path = tmp_path / "pairs.tsv"
-    path.write_text("a\tb\n" * 20 + "no tab\n" * 9)
-    return path
-
 
 @pytest.mark.parametrize("held", [1 << 20, 0])
-def test_of_a_file_in_memory_and_of_one_that_stays_on_disk(file, monkeypatch, held, caplog):
+def test_of_a_file_in_memory_and_of_one_that_stays_on_disk(tmp_path, monkeypatch, held, caplog):
+    for module in ("bad_rows", "readers", "data_files"):
+        monkeypatch.setattr(f"textmill.data.{module}.KEPT", 3)
     monkeypatch.setattr("textmill.data.text_pairs.HELD_BYTES", held)
+    file = tmp_path / "pairs.tsv"
+    file.write_text("a\tb\n" * 20 + "no tab\n" * 9)
     for _ in range(2):  # the second time an index is there
         pairs = TextPairs.Config(path=file, max_bad_rows=9).build().read()
         assert (pairs.count.good, pairs.count.bad, pairs.count.total) == (20, 9, 29)

@@ -76,16 +76,9 @@ def test_the_extra_that_brings_what_runs_a_graph_is_named(exported, monkeypatch)
         load(exported)
 
 
-def test_the_command_answers_with_an_export(exported, tmp_path, capsys, predictor):
-    rows = tmp_path / "rows.txt"
-    rows.write_text("Go.\nThe cat sleeps.\n", encoding="utf-8")
-    assert main(["predict", str(exported), str(rows), "--device", "cpu"]) == 0
-    expected = [predictor(text).text for text in ("Go.", "The cat sleeps.")]
-    assert capsys.readouterr().out.splitlines() == expected
-    assert main(["predict", str(exported), str(rows), "--checkpoint", "last"]) == 2
+def test_an_export_has_no_checkpoint_to_choose(exported, capsys):
+    assert main(["predict", str(exported), "--checkpoint", "last"]) == 2
     assert "which holds one checkpoint" in capsys.readouterr().err
-    assert main(["predict", "nowhere"]) == 2
-    assert "nowhere: there is no such folder" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -1,9 +1,14 @@
-"""A bench that makes trainers in memory, for what measures one before its run."""
+"""The folder that every test works in, and a bench that makes trainers in memory."""
 
 import pytest
 
 from tests.training.bench import Bench, sentences
 from textmill.text import MultilingualTokenizer, train_sentencepiece
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
 
 
 @pytest.fixture(scope="module")

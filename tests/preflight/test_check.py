@@ -82,9 +82,8 @@ def module(model: Transformer.Config, tokenizer):
 
 
 @pytest.fixture
-def recipe(tmp_path, monkeypatch):
+def recipe(tmp_path):
     """Writes the data and the script with a text added to it."""
-    monkeypatch.chdir(tmp_path)
     words = ["un", "deux", "trois", "quatre", "cinq"]
     rows = [f"{a} {b}\t{b} {a}" for a in words for b in words]
     (tmp_path / "train.tsv").write_text("\n".join(rows) + "\n")
@@ -111,8 +110,7 @@ def test_a_good_recipe_is_ready_and_every_step_is_said(recipe, capsys):
     assert re.search(r"\nmemory: at most \S+ [MG]B so far, \S+ [MG]B free ", said)
 
 
-def test_word_vectors_are_read_and_a_file_that_is_missing_is_a_problem(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_word_vectors_are_read_and_a_file_that_is_missing_is_a_problem():
     Path("train.tsv").write_text("a\tgood soup\nb\tbad soup\n" * 4)
     words = ["train_data.path=train.tsv", "valid_data.path=train.tsv", "model.embedding.dim=2"]
     words += ["tokenizer.type=fitted_words", "model.embedding.vectors=words.txt"]

@@ -22,7 +22,6 @@ QUIET = ["trainer.max_steps=1", "reporters.console=false", "reporters.html=false
 def train(tmp_path, monkeypatch, caplog):
     """Trains the tiny recipe, with the disk as a test wants it."""
     write_recipe(tmp_path)
-    monkeypatch.chdir(tmp_path)
     caplog.set_level(logging.INFO, logger="textmill")
     logging.getLogger("textmill").propagate = True
 

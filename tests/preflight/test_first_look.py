@@ -13,9 +13,8 @@ from textmill.text.tokenizers.character_tokenizers import CharacterTokenizer
 
 
 @pytest.fixture
-def words(tmp_path, monkeypatch):
+def words(tmp_path):
     """A recipe of 60 rows, a label and a text each."""
-    monkeypatch.chdir(tmp_path)
     kinds = ["good", "bad"]
     rows = [f"{kinds[i % 2]}\ta soup that is {kinds[i % 2]}, number {i}\n" for i in range(60)]
     for name in ("train.tsv", "valid.tsv"):

@@ -23,9 +23,8 @@ LOCAL = "classification/averaging/local"
 
 
 @pytest.fixture
-def files(tmp_path, monkeypatch):
+def files():
     """``train.csv`` with a header, ``valid.tsv`` without one."""
-    monkeypatch.chdir(tmp_path)
     with Path("train.csv").open("w", newline="") as file:
         csv.writer(file).writerows([("label", "text"), *ROWS])
     Path("valid.tsv").write_text("".join(f"{label}\t{text}\n" for label, text in ROWS))
@@ -125,8 +124,7 @@ trainer = Trainer.Config(max_steps=1)
 """
 
 
-def test_a_task_of_its_own_says_which_rows_are_bad_before_it_is_built(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_a_task_of_its_own_says_which_rows_are_bad_before_it_is_built():
     Path("t.tsv").write_text("n/a\tsee you\n1.5\tsee you\n2\twin cash\n")
     Path("own.py").write_text(OWN_TASK.replace("{check}", 'NumberCheck("score")'))
     said = []

@@ -94,7 +94,7 @@ def test_a_run_keeps_what_it_found_and_goes_on_with_it(tmp_path, monkeypatch, ca
     monkeypatch.setattr(max_tokens, "CELLS", 90)
     words = ["reporters.console=false", "reporters.html=false", "trainer.accumulate=1"]
     words += ["test_data=null", "train_data.batch_size=null", "train_data.max_tokens=auto"]
-    monkeypatch.chdir(write_recipe(tmp_path))
+    write_recipe(tmp_path)
     parts = train("tiny.py", [*words, "trainer.max_steps=1"], run_dir="parts").folder
     assert "max_tokens=auto: batches of 90 cells." in caplog.messages
     assert json.loads((parts / "run.json").read_text())["max_tokens"] == 90

@@ -21,7 +21,6 @@ SCRIPT = SCRIPT.replace('"dev.tsv")', '"valid.tsv"), max_bad_rows=0')
 
 @pytest.fixture
 def recipe(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("TEXTMILL_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr(tokens, "LEAST_CHARACTERS", 100)
     words = ["un", "deux", "trois", "quatre", "cinq"]

@@ -19,11 +19,6 @@ HOLDOUT = (
 )
 
 
-@pytest.fixture(autouse=True)
-def here(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-
-
 def words(valid, train=ROWS):
     Path("train.tsv").write_text("".join(train))
     Path("valid.tsv").write_text("".join(valid))

@@ -19,9 +19,8 @@ WHOLE = SCRIPT.replace('"train.tsv")', '"train.tsv"), shuffle=False')
 
 
 @pytest.fixture
-def attempt(tmp_path, monkeypatch):
+def attempt(tmp_path):
     """Tries one ingredient of a script; returns the lines that are said."""
-    monkeypatch.chdir(tmp_path)
     words = ["un", "deux", "trois", "quatre", "cinq"]
     rows = [f"{a} {b}\t{b} {a}" for a in words for b in words]
     (tmp_path / "train.tsv").write_text("\n".join(rows) + "\n")

@@ -15,13 +15,8 @@ FAST = ("optimizer.lr=0.005", "lr_scheduler.type=constant", "lr_scheduler.warmup
 def documents(folder):
     """Settings of the data: it is evaluated on what it is trained on."""
     path = folder / "train_data_tiny.tsv"
-    columns = "train_data.columns={label: 0, text: 2}"
-    return [
-        f"train_data.path={path}",
-        f"valid_data.path={path}",
-        columns,
-        "reporters.console=false",
-    ]
+    words = ["train_data.columns={label: 0, text: 2}", "reporters.console=false"]
+    return [f"train_data.path={path}", f"valid_data.path={path}", *words]
 
 
 @pytest.fixture

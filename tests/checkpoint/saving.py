@@ -1,10 +1,14 @@
 """What the tests save, and a process that saves until it is killed."""
 
 import itertools
+import json
 
 import torch
 
 from textmill.checkpoint import Checkpoints
+from textmill.checkpoint.state import join_state, split_state
+from textmill.checkpoint.tensors import read_tensors, tensors_size, write_tensors
+from textmill.runtime.disk import HashingFile
 
 
 class Part:
@@ -31,6 +35,16 @@ def save(store, step):
 
 def verify(path):
     return Checkpoints(path.parent).verify(path)
+
+
+def through_disk(state, folder):
+    """The state as it comes back from a file of tensors and a text."""
+    tensors, plain = split_state(state)
+    path = folder / "part.safetensors"
+    with HashingFile(path) as file:
+        write_tensors(file, tensors)
+    assert path.stat().st_size == tensors_size(tensors) == file.size
+    return join_state(read_tensors(path.read_bytes()), json.loads(json.dumps(plain)))
 
 
 def keep_saving(folder, tell):

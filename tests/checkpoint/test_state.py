@@ -12,8 +12,9 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.checkpoint.saving import through_disk
 from textmill.checkpoint.state import join_state, split_state
-from textmill.checkpoint.tensors import read_tensors, tensors_size, write_tensors
+from textmill.checkpoint.tensors import read_tensors, write_tensors
 from textmill.errors import CheckpointError
 from textmill.runtime.disk import HashingFile
 
@@ -42,15 +43,6 @@ def same(left, right):
     if isinstance(left, float):
         return isinstance(right, float) and struct.pack("d", left) == struct.pack("d", right)
     return type(left) is type(right) and left == right
-
-
-def through_disk(state, folder):
-    tensors, plain = split_state(state)
-    path = folder / "part.safetensors"
-    with HashingFile(path) as file:
-        write_tensors(file, tensors)
-    assert path.stat().st_size == tensors_size(tensors) == file.size
-    return join_state(read_tensors(path.read_bytes()), json.loads(json.dumps(plain)))
 
 
 def random_tensor(dtype, shape):

@@ -53,6 +53,10 @@ def names(folder):
     return sorted(path.name for path in folder.iterdir())
 
 
+def folders(store):
+    return [name for name in names(store.folder) if name.startswith("step")]
+
+
 @pytest.fixture
 def store(tmp_path):
     return Checkpoints(tmp_path / "run" / "checkpoints", keep=2)
@@ -94,11 +98,7 @@ def test_the_newest_and_the_best_stay(store):
     ]  # fmt: skip
     assert store.best().name == "step-00000010"
     store.mark_best(50)
-    assert [path for path in names(store.folder) if path.startswith("step")] == [
-        "step-00000010",
-        "step-00000040",
-        "step-00000050",
-    ]
+    assert folders(store) == ["step-00000010", "step-00000040", "step-00000050"]
     with pytest.raises(CheckpointError, match=r"step-00000007 cannot be marked as best"):
         store.mark_best(7)
 
@@ -167,7 +167,7 @@ def test_a_damaged_best_pointer_stops_deletion(store, caplog):
     (store.folder / "best.json").write_text("{}")
     for step in (2, 3, 4):
         store.save(step, parts)
-    assert len([name for name in names(store.folder) if name.startswith("step")]) == 4
+    assert len(folders(store)) == 4
     assert "best.json: its own digest " in caplog.messages[0]
     assert "no checkpoint is deleted, since one of them is the best" in caplog.messages[0]
 
@@ -294,10 +294,6 @@ def kept(tmp_path):
         if step == 2:
             store.mark_best(2)
     return store
-
-
-def folders(kept):
-    return sorted(path.name for path in kept.folder.glob("step-*"))
 
 
 def test_it_stays_beside_the_best_and_the_newest(kept):

@@ -7,10 +7,8 @@ import pytest
 import torch
 from torch import nn
 
+from tests.checkpoint.saving import through_disk
 from textmill.checkpoint.parts import check_fit
-from textmill.checkpoint.state import join_state, split_state
-from textmill.checkpoint.tensors import read_tensors, write_tensors
-from textmill.runtime.disk import HashingFile
 from textmill.training import SGD, Adafactor, Adam, AdamW, Muon, registries
 
 
@@ -136,13 +134,6 @@ class Job:
         return {name: p.detach().clone() for name, p in self.module.named_parameters()}
 
 
-def through_a_checkpoint(state, path):
-    tensors, plain = split_state(state)
-    with HashingFile(path) as file:
-        write_tensors(file, tensors)
-    return join_state(read_tensors(path.read_bytes()), plain)
-
-
 def test_every_optimizer_is_here():
     assert {name.split(",")[0] for name in ALL} == set(registries.optimizers.names())
 
@@ -173,7 +164,7 @@ def test_its_state_is_saved_and_loaded_bitwise(name, tmp_path):
     for _ in range(3):
         one.step()
     saved = copy.deepcopy(one.optimizer.state_dict())
-    loaded = through_a_checkpoint(saved, tmp_path / "optimizer.safetensors")
+    loaded = through_disk(saved, tmp_path)
     assert check_fit(other.optimizer, loaded) == []
     other.optimizer.load_state_dict(loaded)
     other.module.load_state_dict(one.module.state_dict())
@@ -185,8 +176,8 @@ def test_its_state_is_saved_and_loaded_bitwise(name, tmp_path):
         torch.equal(a, b)
         for a, b in zip(one.module.parameters(), other.module.parameters(), strict=True)
     )
-    again = through_a_checkpoint(other.optimizer.state_dict(), tmp_path / "again.safetensors")
-    assert repr(again) == repr(through_a_checkpoint(one.optimizer.state_dict(), tmp_path / "x"))
+    again = through_disk(other.optimizer.state_dict(), tmp_path)
+    assert repr(again) == repr(through_disk(one.optimizer.state_dict(), tmp_path))
 
 
 def test_the_rate_of_a_group_is_obeyed(name):

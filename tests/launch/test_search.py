@@ -61,10 +61,6 @@ def run_all(search, value_of):
     return seen
 
 
-def lr_of(cell):
-    return abs(float(cell.values[0]) - 1e-3)
-
-
 def states(search):
     return [trial.state.name for trial in search._study.trials]
 
@@ -74,7 +70,7 @@ def test_what_is_proposed_is_in_its_space_and_the_same_each_time(tmp_path):
     for name in ("one", "two"):
         (tmp_path / name).mkdir()
         search = OptunaSearch(AXES, tmp_path / name, place_in(tmp_path / name), 12)
-        seen.append(run_all(search, lr_of))
+        seen.append(run_all(search, lambda cell: abs(float(cell.values[0]) - 1e-3)))
     assert seen[0] == seen[1]
     assert len(set(seen[0])) == 12
     values = [[word.partition("=")[2] for word in words] for words in seen[0]]

@@ -79,6 +79,13 @@ class KillAt(Callback):
             raise Killed
 
 
+class AsksAt(Callback):
+    """Asks to stop at one event of one step, and only then."""
+
+    def __init__(self, event, step=0):
+        setattr(self, event, lambda progress, *_: progress.steps == step)
+
+
 @dataclass
 class Bench:
     """Makes trainers in one folder, each as a new process would: from the same seeds."""

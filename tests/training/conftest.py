@@ -7,7 +7,6 @@ import pytest
 import torch
 
 from tests.training.bench import Bench, sentences
-from textmill.runtime.disk import operations
 from textmill.runtime.signals import StopSignals
 from textmill.text.tokenizers.sentencepiece import MultilingualTokenizer, train_sentencepiece
 
@@ -26,9 +25,7 @@ def bench(tokenizer, tmp_path):
 
 
 @pytest.fixture(autouse=True)
-def _one_thread_and_no_waiting_for_the_disk(monkeypatch):
-    """No power fails here: a save need not wait, which is half of a tiny run's time."""
-    monkeypatch.setattr(operations, "fsync", lambda descriptor: None)
+def _one_thread():
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     logging.getLogger("textmill").setLevel(logging.INFO)

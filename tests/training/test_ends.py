@@ -9,6 +9,7 @@ import pytest
 
 from tests.training.bench import (
     Adverse,
+    AsksAt,
     KillAt,
     Killed,
     Rows,
@@ -110,13 +111,6 @@ def test_a_stop_in_an_evaluation_that_draws_leaves_no_trace(bench, monkeypatch, 
     assert differences(outcome(wanted), outcome(resumed)) == []
     assert before == drawn[: len(before)]
     assert after == drawn[len(drawn) - len(after) :]
-
-
-class AsksAt(Callback):
-    """Asks to stop at one event."""
-
-    def __init__(self, event, step=0):
-        setattr(self, event, lambda progress, *_: progress.steps == step)
 
 
 def test_a_request_at_the_start_ends_with_an_evaluation_and_a_checkpoint(bench):

@@ -34,10 +34,6 @@ def layers():
     return nn.Sequential(nn.Linear(2, 3), nn.Tanh(), nn.Linear(3, 4, bias=False))
 
 
-def summed(sums):
-    sums.receive(sums.send())
-
-
 def test_what_is_complete_is_sent_before_the_backward_pass_ends(log):
     module = layers()
     sums = GradientSums(TwoAlike(log), list(module.parameters()))
@@ -60,7 +56,7 @@ def test_sums_are_those_of_all_ranks(log):
         module(rows[:1]).sum().backward()  # a batch that is accumulated is not sent
         with sums.last_backward():
             module(rows[1:]).sum().backward()
-        summed(sums)
+        sums.receive(sums.send())
         (2 * alone(rows).sum()).backward()
         for ours, theirs in zip(module.parameters(), alone.parameters(), strict=True):
             torch.testing.assert_close(ours.grad, theirs.grad)

@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from tests.training.bench import (
+    AsksAt,
     KillAt,
     Killed,
     Rows,
@@ -21,7 +22,7 @@ from textmill.checkpoint import Checkpoints
 from textmill.data.pipeline import from_sequence
 from textmill.data.seq2seq_batch import Seq2SeqBatch
 from textmill.tasks import Translation
-from textmill.training import Callback, Every, Selection
+from textmill.training import Every, Selection
 
 STEPS = 12
 
@@ -161,15 +162,8 @@ def test_a_pipeline_of_batches_is_resumed_by_its_state(bench, prefetch):
     prove(bench.but(train_data=pipeline, trainer={"save_every": Every(1)}), (3,))
 
 
-class Stalls(Callback):
-    """Asks to stop at one step, and only then: a resumed process does not ask again."""
-
-    def step(self, progress):
-        return progress.steps == 7
-
-
 def test_a_request_to_stop_survives_a_kill(bench):
-    bench = bench.but(callbacks=lambda: [Stalls()])
+    bench = bench.but(callbacks=lambda: [AsksAt("step", 7)])
     wanted = outcome(undisturbed(bench))
     assert wanted["steps"][0] == 7
     assert wanted["history"][-1][0] == 7  # what ends is evaluated

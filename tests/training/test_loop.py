@@ -10,7 +10,7 @@ import torch
 from tests.training.bench import Adverse, Rows, differences, metrics_of, outcome, sentences
 from textmill.errors import NonFiniteError, RunStoppedError
 from textmill.tasks import Loss, Translation
-from textmill.training import Callback, Constant, Every, Selection
+from textmill.training import Callback, Every, Selection
 
 
 def weights(trainer):
@@ -210,13 +210,6 @@ def test_the_order_of_what_callbacks_see(bench):
         ("saved", 2, "step-00000002"), ("step", 3), ("evaluated", 3, True),
         ("saved", 3, "step-00000003"), ("end", 3),
     ]  # fmt: skip
-
-
-def test_the_rate_is_the_schedules(bench):
-    schedule = Constant.Config(warmup_steps=4).build()
-    bench.but(schedule=schedule).make(report_every=Every(1), max_steps=6).fit()
-    rates = [line["lr"] for line in metrics_of(bench.folder) if line["split"] == "train"]
-    assert rates == pytest.approx([5e-3 * x for x in (0.25, 0.5, 0.75, 1, 1, 1)])
 
 
 def test_max_time_ends_a_run_with_an_evaluation(bench):

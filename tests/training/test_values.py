@@ -58,9 +58,6 @@ def test_selection_is_brute_force(values, way, patience, error, min_delta):
     config = Selection.Config(patience=patience, min_delta=min_delta)
     selection, sign = config.build(directions={"loss": way}), 1 if way == "higher" else -1
 
-    def gain(value, other):
-        return sign * (value - other)
-
     for step, value in enumerate(values):
         is_best = selection.see(step, {"loss": value}, errors={"loss": error})
         numbers = [(n, v) for n, v in enumerate(values[: step + 1]) if not math.isnan(v)]
@@ -72,7 +69,7 @@ def test_selection_is_brute_force(values, way, patience, error, min_delta):
         assert is_best == (best is not None and best[0] == step)
         last = None
         for number, seen in numbers:
-            last = number if last is None or gain(seen, values[last]) > min_delta else last
+            last = number if last is None or sign * (seen - values[last]) > min_delta else last
         since = step + 1 if last is None else step - last
         assert selection.stalled() == (patience is not None and since >= patience)
         again = config.build(directions={"loss": way})

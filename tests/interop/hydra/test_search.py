@@ -12,10 +12,8 @@ SEARCH = ["hparams_search=optuna", "trainer.max_epochs=1"]
 
 def trials(run):
     """The settings of each run of a search, by its folder."""
-    found = {}
-    for path in sorted(run.folder.parent.glob("*/run.json")):
-        found[path.parent.name] = json.loads(path.read_text())["words"][-2:]
-    return found
+    paths = sorted(run.folder.parent.glob("*/run.json"))
+    return {path.parent.name: json.loads(path.read_text())["words"][-2:] for path in paths}
 
 
 def last_loss(folder):

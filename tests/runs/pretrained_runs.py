@@ -1,7 +1,10 @@
 """Runs of a few steps that begin with pretrained models, and what they answer."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import Any
+
+import pytest
 
 import textmill
 
@@ -28,6 +31,11 @@ def settings_for(folder: Path, rows: str, *, suffix: str = "tsv", steps: int = 2
     file.write_text(rows)
     data = [f"{part}_data.path={file}" for part in ("train", "valid")]
     return [*data, f"trainer.max_steps={steps}", *QUIET]
+
+
+def quick(names: Iterable[str], one: str) -> list[Any]:
+    """The names; tests of all but one are slow."""
+    return [n if n == one else pytest.param(n, marks=pytest.mark.slow) for n in names]
 
 
 def answers(run: Path, asked: Sequence[object]) -> list[str]:

@@ -8,6 +8,7 @@ import time
 import pytest
 import torch
 
+from tests.runs.rank_kills import lines
 from tests.runs.tiny import outcome, run_folder, unlike, write_recipe
 
 SEED = 20261120
@@ -63,9 +64,9 @@ class Moments:
 
     def in_mid_epoch(self):
         """Just after a step was reported that does not end an epoch of 4 steps."""
-        done = self.lines()
+        done = lines(self.folder)
         after = self.chance.choice([n for n in range(1, 8) if n % 4])
-        return self.until(lambda: self.lines() >= done + after)
+        return self.until(lambda: lines(self.folder) >= done + after)
 
     def any_moment(self):
         """Uniform over the time the undisturbed run took."""
@@ -74,11 +75,6 @@ class Moments:
 
     def files(self, pattern):
         return self.folder.glob(f"runs/tiny/*/{pattern}")
-
-    def lines(self):
-        for path in self.files("metrics.jsonl"):
-            return path.read_bytes().count(b"\n")
-        return 0
 
     def until(self, happens):
         """Waits for it; None where it did not happen in the time of a whole run."""

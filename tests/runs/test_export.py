@@ -71,7 +71,7 @@ def compared(folder):
     return json.loads((folder / MANIFEST).read_bytes())["compared"]
 
 
-def test_a_training_ends_with_the_export(trained):
+def test_a_training_ends_with_the_export_and_says_how_it_compares(trained):
     made = trained / "export" / "ctranslate2"
     assert compared(made)["where"] == "valid_data"
     assert compared(made)["same"] == compared(made)["rows"] == 8
@@ -80,13 +80,8 @@ def test_a_training_ends_with_the_export(trained):
     assert source["key"] == info["key"]
     assert source["checkpoint"] == f"step-{info['result']['best']['step']:08}"
     assert load(made, device="cpu")("Go.").text == textmill.load(trained)("Go.").text
-
-
-def test_the_comparison_is_said_and_kept_with_the_result(trained, tmp_path):
-    made = trained / "export" / "ctranslate2"
     said = (trained / "log.txt").read_text(encoding="utf-8")
     assert f"Exported to {made}. Compared on 8 rows of valid_data: 8 answers are the same," in said
-    info = json.loads((trained / "run.json").read_text())
     assert info["result"]["exports"] == {"ctranslate2": compared(made)}
 
 

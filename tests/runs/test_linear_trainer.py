@@ -57,11 +57,7 @@ def weights(run="run"):
 
 
 def first_line(run="run"):
-    return lines_of(run)[0]
-
-
-def lines_of(run):
-    return [*map(json.loads, Path(run, "metrics.jsonl").read_text().splitlines())]
+    return json.loads(Path(run, "metrics.jsonl").read_text().splitlines()[0])
 
 
 def by_hand(run, texts):

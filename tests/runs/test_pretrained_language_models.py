@@ -8,7 +8,7 @@ import pytest
 
 import textmill
 from tests.pretrained_checkpoints import LANGUAGE_MODELS, TEXTS, save_language_model
-from tests.runs.pretrained_runs import answers, train_from
+from tests.runs.pretrained_runs import answers, quick, train_from
 from textmill.errors import UserError
 from textmill.runs.export import export
 
@@ -21,10 +21,7 @@ def trained(family: str, folder: Path, *more: str) -> Path:
     return train_from(folder, "language/pretrained", rows, *words, suffix="txt")
 
 
-@pytest.mark.parametrize(
-    "family",
-    [f if f == "gpt2" else pytest.param(f, marks=pytest.mark.slow) for f in LANGUAGE_MODELS],
-)
+@pytest.mark.parametrize("family", quick(LANGUAGE_MODELS, "gpt2"))
 def test_a_run_answers_without_what_it_began_with(tmp_path: Path, family: str) -> None:
     run = trained(family, tmp_path)
     before = answers(run, ASKED)

@@ -10,7 +10,7 @@ import transformers
 import textmill
 import textmill.exported
 from tests.pretrained_checkpoints import LANGS, SEQ2SEQ, save_encoder, save_seq2seq
-from tests.runs.pretrained_runs import answers, train_from
+from tests.runs.pretrained_runs import answers, quick, train_from
 from textmill.errors import UserError
 from textmill.runs.export import export
 
@@ -31,10 +31,15 @@ def trained(task: str, family: str, folder: Path, *more: str) -> Path:
     return train_from(folder, f"{task}/pretrained", ROWS * 4, *words)
 
 
-def test_a_run_answers_without_what_it_began_with(tmp_path: Path) -> None:
-    run = trained("translation", "bart", tmp_path)
+@pytest.mark.parametrize("family", quick(SEQ2SEQ, "bart"))
+@pytest.mark.parametrize("task", quick(TASKS, "translation"))
+def test_a_run_answers_without_what_it_began_with(task: str, family: str, tmp_path: Path) -> None:
+    run = trained(task, family, tmp_path)
     before = answers(run, ASKED)
-    assert "model_type: bart" in (run / "config.yaml").read_text().partition("built:")[2]
+    assert (
+        f"model_type: {family.replace('nllb', 'm2m_100')}"
+        in (run / "config.yaml").read_text().partition("built:")[2]
+    )
     shutil.rmtree(tmp_path / "model")
     moved = shutil.move(run, tmp_path / "moved")
     assert answers(Path(moved), ASKED) == before
@@ -67,10 +72,7 @@ def test_a_model_that_is_none_is_refused(tmp_path: Path) -> None:
         train_from(tmp_path, "translation/pretrained", ROWS, *words)
 
 
-FAMILIES = [f if f == "marian" else pytest.param(f, marks=pytest.mark.slow) for f in SEQ2SEQ]
-
-
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("family", quick(SEQ2SEQ, "marian"))
 def test_an_export_generates_the_same_with_transformers(family: str, tmp_path: Path) -> None:
     run = trained("summarization", family, tmp_path, "task.decoding.beam_size=1")
     made = export(run, "huggingface")  # which compares the rows of valid_data
@@ -84,20 +86,10 @@ def test_an_export_generates_the_same_with_transformers(family: str, tmp_path: P
     assert text == str(textmill.load(run)(ASKED[0]))
 
 
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("family", quick(SEQ2SEQ, "marian"))
 def test_an_export_answers_with_ctranslate2(family: str, tmp_path: Path) -> None:
     run = trained("translation", family, tmp_path, "task.decoding.beam_size=3")
     made = export(run, "ctranslate2")
     assert made.comparison.same == made.comparison.rows
     wanted = [str(answer) for answer in textmill.load(run)(ASKED)]
     assert [str(answer) for answer in textmill.exported.load(made.folder)(ASKED)] == wanted
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("family", SEQ2SEQ)
-@pytest.mark.parametrize("task", TASKS)
-def test_every_family_under_every_task(task: str, family: str, tmp_path: Path) -> None:
-    run = trained(task, family, tmp_path)
-    before = answers(run, ASKED)
-    shutil.rmtree(tmp_path / "model")
-    assert answers(run, ASKED) == before

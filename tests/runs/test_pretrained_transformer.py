@@ -10,7 +10,7 @@ from safetensors.torch import load_file, save_file
 
 import textmill
 from tests.pretrained_checkpoints import LANGS, TEXTS, changed, save_language_model, save_seq2seq
-from tests.runs.pretrained_runs import answers, train_from
+from tests.runs.pretrained_runs import answers, quick, train_from
 from textmill.models.causal_transformer import CausalTransformer
 from textmill.models.transformer import Transformer
 from textmill.runs.export import export
@@ -41,9 +41,7 @@ def trained(folder: Path, family: str, *more: str, steps: int = 2) -> Path:
     return train_from(folder, name, text, *words, suffix=suffix, steps=steps)
 
 
-@pytest.mark.parametrize(
-    "family", [f if f == "marian" else pytest.param(f, marks=pytest.mark.slow) for f in FAMILIES]
-)
+@pytest.mark.parametrize("family", quick(FAMILIES, "marian"))
 def test_a_run_is_whole_and_exported(family: str, tmp_path: Path) -> None:
     checkpoint(tmp_path, family)
     run = trained(tmp_path, family)

@@ -102,10 +102,7 @@ CASES = {
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "name",
-    [n if n.startswith("cl") else pytest.param(n, marks=pytest.mark.slow) for n in CASES],
-)
+@pytest.mark.parametrize("name", CASES)
 def test_what_was_read_without_labels_helps_where_labels_are_few(name, pretrained, tmp_path):
     files, metric, words = CASES[name]
     words = (*words, f"trainer.selection.metric={metric}")

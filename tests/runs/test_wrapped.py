@@ -56,8 +56,7 @@ trainer = Trainer.Config(
 def trained(runs, folder, *words, size):
     write_data(folder)
     (folder / "own.py").write_text(RECIPE)
-    codes, said = runs.run(folder, "train", "own.py", *words, size=size)
-    return codes, said
+    return runs.run(folder, "train", "own.py", *words, size=size)
 
 
 @pytest.fixture(scope="module")

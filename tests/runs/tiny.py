@@ -96,14 +96,16 @@ def metrics_of(run: Path) -> list[dict[str, Any]]:
 def outcome(run: Path) -> dict[str, Any]:
     """Everything that must be the same whatever happened to a run, byte for byte."""
     checkpoints = run / "checkpoints"
-    last, best = (json.loads((checkpoints / f"{n}.json").read_text()) for n in ("last", "best"))
-    names = [(json_folder(last), "last"), (json_folder(best), "best")]
+    names = [
+        (json.loads((checkpoints / f"{kind}.json").read_text())["folder"], kind)
+        for kind in ("last", "best")
+    ]
     weights = {
         f"{kind}/{file}": (checkpoints / name / file).read_bytes()
         for name, kind in names
         for file in ("model.safetensors", "optimizer.safetensors")
     }
-    parts = json.loads((checkpoints / json_folder(last) / "state.json").read_text())["parts"]
+    parts = json.loads((checkpoints / names[0][0] / "state.json").read_text())["parts"]
     info = json.loads((run / "run.json").read_text())
     predictions = {p.name: p.read_bytes() for p in sorted((run / "predictions").iterdir())}
     return {
@@ -111,11 +113,6 @@ def outcome(run: Path) -> dict[str, Any]:
         "metrics": metrics_of(run), "predictions": predictions, "result": info["result"],
         "finished": info["finished"],
     }  # fmt: skip
-
-
-def json_folder(pointer: dict[str, Any]) -> str:
-    """The checkpoint that a pointer file names."""
-    return str(pointer.get("folder") or pointer["content"]["folder"])
 
 
 def unlike(wanted: dict[str, Any], found: dict[str, Any]) -> list[str]:

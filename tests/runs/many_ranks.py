@@ -65,6 +65,7 @@ class RankedRuns:
             [sys.executable, "-c", SERVER], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
             text=True, env=environment,
         )  # fmt: skip
+        self.processes: list[int] = []  # those whose end was not waited for
 
     def __enter__(self):
         return self
@@ -75,7 +76,14 @@ class RankedRuns:
         self.server.stdout.close()
 
     def start(self, folder: Path, *words: str, size: int, env=()) -> list[int]:
-        """Starts ``textmill`` with the words; the processes' ids by rank."""
+        """Starts ``textmill`` with the words; the processes' ids by rank.
+
+        What a test that failed has left is killed: it would be taken for what is started here.
+        """
+        if self.processes:
+            for process in filter(alive, self.processes):
+                os.kill(process, signal.SIGKILL)
+            self.server.stdout.readline()
         folder.mkdir(parents=True, exist_ok=True)
         self.logs = [folder / f"log-{rank}" for rank in range(size)]
         self.before = [log.stat().st_size if log.exists() else 0 for log in self.logs]
@@ -84,11 +92,12 @@ class RankedRuns:
         }  # fmt: skip
         self.server.stdin.write(json.dumps({**job, "port": free_port(), "env": dict(env)}) + "\n")
         self.server.stdin.flush()
-        return json.loads(self.server.stdout.readline())
+        self.processes = json.loads(self.server.stdout.readline())
+        return self.processes
 
     def end(self) -> tuple[list[int], list[str]]:
         """Waits until all have ended: exit codes, and what each said."""
-        codes = json.loads(self.server.stdout.readline())
+        codes, self.processes = json.loads(self.server.stdout.readline()), []
         logs = zip(self.logs, self.before, strict=True)
         return codes, [log.read_bytes()[before:].decode() for log, before in logs]
 

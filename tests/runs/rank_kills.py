@@ -102,8 +102,8 @@ class Campaign:
         happened: dict[str, Callable[[], bool]] = {
             "while starting": lambda: True,
             "while reading": lambda: any(folder.glob("runs/tiny/*/log.txt")),
-            "after a step": lambda: lines(folder) >= steps,
-            "in an evaluation": lambda: lines(folder) >= evaluated,
+            "after a step": lambda: lines_written(folder) >= steps,
+            "in an evaluation": lambda: lines_written(folder) >= evaluated,
             "in a save": lambda: any(folder.glob("runs/tiny/*/checkpoints/.step-*.tmp-*")),
         }
         # Before the line of step 7, 14 or 20 all is evaluated, which takes ten times a step.
@@ -179,7 +179,7 @@ def recipe(folder: Path) -> Path:
     return folder
 
 
-def lines(folder: Path) -> int:
+def lines_written(folder: Path) -> int:
     """How many lines of values were written."""
     return sum(path.read_bytes().count(b"\n") for path in folder.glob("runs/tiny/*/metrics.jsonl"))
 

@@ -8,7 +8,7 @@ import time
 import pytest
 import torch
 
-from tests.runs.rank_kills import lines
+from tests.runs.rank_kills import lines_written
 from tests.runs.tiny import outcome, run_folder, unlike, write_recipe
 
 SEED = 20261120
@@ -64,9 +64,9 @@ class Moments:
 
     def in_mid_epoch(self):
         """Just after a step was reported that does not end an epoch of 4 steps."""
-        done = lines(self.folder)
+        done = lines_written(self.folder)
         after = self.chance.choice([n for n in range(1, 8) if n % 4])
-        return self.until(lambda: lines(self.folder) >= done + after)
+        return self.until(lambda: lines_written(self.folder) >= done + after)
 
     def any_moment(self):
         """Uniform over the time the undisturbed run took."""

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.runs.many_ranks import RankedRuns
-from tests.runs.rank_kills import ENDED_WITHIN, TRAIN, lines, ranks_of, recipe
+from tests.runs.rank_kills import ENDED_WITHIN, TRAIN, lines_written, ranks_of, recipe
 from tests.runs.tiny import alive, outcome, run_folder, unlike
 
 MEET = ["--rdzv-backend=c10d", "--rdzv-endpoint=host-a:29500"]
@@ -117,7 +117,7 @@ def test_a_link_that_is_cut_ends_all_and_the_run_goes_on(tmp_path, how, way):
     with TwoHosts(tmp_path) as hosts:
         processes = started(hosts, way, folder)
         try:
-            while lines(folder) < 3:
+            while lines_written(folder) < 3:
                 assert all(process.poll() is None for process in processes)
                 time.sleep(0.001)
             ranks = dict(enumerate(process.pid for process in processes))
@@ -132,7 +132,7 @@ def test_a_link_that_is_cut_ends_all_and_the_run_goes_on(tmp_path, how, way):
                     rf"error: rank {other} \(process {ranks[other]} on host-{'ab'[other]}\) died"
                 )
                 assert len(re.findall(named, said)) == 1, said
-            assert lines(folder) < 20
+            assert lines_written(folder) < 20
             hosts.mend(how)
             if way == "by hand":
                 assert [process.wait() for process in processes] == [1, 1]

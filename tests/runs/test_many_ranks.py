@@ -11,7 +11,7 @@ import time
 import pytest
 
 from tests.runs.many_ranks import free_port, largest_difference, lines_of, write_data
-from tests.runs.rank_kills import ranks_of
+from tests.runs.rank_kills import lines_written, ranks_of
 from tests.runs.tiny import alive, run_folder, unlike, wait_until, write_recipe
 from tests.runs.tiny import outcome as whole
 from tests.warm_textmill import warm_programs
@@ -59,11 +59,6 @@ def same_run(one, other):
     }
     numbers = {n: [row["row"] for row in rows] for n, rows in answers.items()}
     assert numbers == {n: [row["row"] for row in rows] for n, rows in other_answers.items()}
-
-
-def any_values(folder):
-    """Whether a run has written its first line of values."""
-    return any(path.read_text() for path in folder.glob("runs/tiny/*/metrics.jsonl"))
 
 
 def trained(runs, folder, *words, size):
@@ -155,7 +150,7 @@ def test_a_signal_to_one_rank_stops_all_and_is_no_error(runs, tmp_path, told):
     folder = write_recipe(tmp_path)
     words = ["trainer.max_steps=100000", "trainer.evaluate_every=100000"]
     processes = runs.start(folder, "train", "tiny.py", *words, size=2)
-    wait_until(lambda: any_values(folder))
+    wait_until(lambda: lines_written(folder))
     os.kill(processes[1], told)
     codes, said = runs.end()
     assert codes == [128 + told] * 2
@@ -247,7 +242,7 @@ def test_ranks_stop_and_save_when_the_process_that_started_them_is_killed(tmp_pa
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     with (tmp_path / "said").open("wb") as said:
         parent = subprocess.Popen(words, cwd=folder, env=environment, stdout=said, stderr=said)
-    wait_until(lambda: any_values(folder), (tmp_path / "said").read_text)
+    wait_until(lambda: lines_written(folder), (tmp_path / "said").read_text)
     ranks = ranks_of(parent.pid)
     assert sorted(ranks) == [0, 1]
     parent.kill()
@@ -277,7 +272,7 @@ def test_a_rank_that_is_killed_ends_all_and_is_named(runs, tmp_path, victim, sha
     often = ["trainer.max_steps=100000", "trainer.evaluate_every=100000"]
     often.append(f"trainer.data_parallelism={shared}")
     processes = runs.start(folder, "train", "tiny.py", *often, size=2)
-    wait_until(lambda: any_values(folder))
+    wait_until(lambda: lines_written(folder))
     time.sleep(0.2)
     os.kill(processes[victim], signal.SIGKILL)
     killed = time.monotonic()

@@ -6,7 +6,7 @@ import subprocess
 
 import pytest
 
-from tests.runs.rank_kills import lines
+from tests.runs.rank_kills import lines_written
 from tests.runs.tiny import outcome, run_folder, unlike, wait_until, write_recipe
 from tests.warm_textmill import warm_programs
 
@@ -22,7 +22,7 @@ def done(runs, tmp_path_factory):
 
 def wait_for_lines(folder, count):
     """Waits until so many lines of values were written."""
-    wait_until(lambda: lines(folder) >= count)
+    wait_until(lambda: lines_written(folder) >= count)
     return True
 
 

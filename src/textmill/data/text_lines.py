@@ -33,8 +33,6 @@ class TextLines(TextPairs):
     """
 
     class Config(FilesConfig, first=("path", "batch_size", "holdout")):
-        """Where the text is, and how many places of it are read at a time."""
-
         batch_size: int = 32
         """Places of the text that one optimizer step reads on from, over all ranks: parallel
         streams of a model that carries its state, else blocks."""

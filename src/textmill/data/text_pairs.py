@@ -108,8 +108,6 @@ class TextPairs(Component, Batched):
         FilesConfig,
         first=("path", "format", "columns", "header", "max_tokens", "batch_size", "holdout"),
     ):
-        """Where the pairs are, how they are read, and how they are batched."""
-
         format: FileFormat = "auto"
         """The file's format. auto: by its suffix (.csv, .jsonl, .ndjson, .conll, .parquet, .arrow,
         .feather; .json is SQuAD's), else TSV: a row a line, columns separated by tabs, without

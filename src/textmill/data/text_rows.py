@@ -29,8 +29,6 @@ class TextRows(TextPairs):
     """
 
     class Config(TextPairs.Config, first=()):
-        """Where the rows are, how they are read, and how they are batched."""
-
         columns: tuple[str, ...] | dict[str, int | str] = ("label", "text")
         optional: tuple[str, ...] = ()
         """Columns that a row may have empty; a row with any other one empty is bad."""

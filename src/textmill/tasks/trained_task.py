@@ -23,8 +23,6 @@ class TrainedTask(Component):
     """
 
     class Config(BaseConfig):
-        """Which run."""
-
         path: Path
         """The run folder."""
         checkpoint: str = "best"

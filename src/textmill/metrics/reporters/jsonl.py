@@ -159,8 +159,6 @@ class Predictions(Component, Reporter):
     """
 
     class Config(BaseConfig):
-        """How many rows a file has."""
-
         rows: int | None = setting(None, in_key=False)
         """Most rows of a file, spread evenly over the data; null is all, 0 none (and no file)."""
 

@@ -173,8 +173,6 @@ class Mlflow(ServiceReporter):
     """
 
     class Config(BaseConfig):
-        """Where the run goes."""
-
         tracking_uri: str | None = setting(None, in_key=False)
         """The server, such as ``http://host:5000``; none: ``MLFLOW_TRACKING_URI``."""
         experiment: str = setting("textmill", in_key=False)

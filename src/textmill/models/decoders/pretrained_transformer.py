@@ -216,8 +216,6 @@ class PretrainedTransformer(Component):
     """
 
     class Config(CheckpointConfig):
-        """Where the model comes from."""
-
         attention_dropout: float | None = None
         """Probability of dropping an attention weight, in place of the model's own; over 0 is
         slower on CPU."""

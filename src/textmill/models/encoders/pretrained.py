@@ -44,8 +44,6 @@ class PretrainedEncoder(SequenceEncoder):
     """
 
     class Config(PretrainedConfig, SequenceEncoder.Config):
-        """Where the encoder comes from."""
-
         layers: Literal["transformers"] | None = None
         """Whose layers compute it; null is textmill's own, which are faster, where they know the
         architecture (:class:`~textmill.models.encoders.bert.BertModel`), else those of

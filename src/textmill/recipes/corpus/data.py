@@ -17,8 +17,6 @@ class CorpusPairs(Component, Batched):
     """Rows of one part of the built-in English-French corpus; nothing is downloaded."""
 
     class Config(BaseConfig):
-        """Which part, and how it is batched."""
-
         part: Literal["train", "valid", "test"] = "train"
         """The part; no sentence is in two of them."""
         corpus_seed: int = 0

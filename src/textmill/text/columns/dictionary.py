@@ -83,8 +83,6 @@ class FittedKinds(Component):
     """The kinds of words that a column of ``train_data`` has as JSON."""
 
     class Config(BaseConfig):
-        """Where the findings are."""
-
         column: str = "dictionary"
         """The column: ``[{"tokenIdx": 1, "features": {"drink": 0.8, "song": 0.2}}]``, a word's
         place from 0 and its kinds with their weights; empty if nothing is known."""
@@ -240,8 +238,6 @@ class PhrasesOfFile(Component):
     """The phrases of a file, found in a text by themselves; they are saved with the run."""
 
     class Config(BaseConfig):
-        """Where the phrases are."""
-
         path: Path
         """A text file with a kind, a tab and a phrase in each line."""
         column: str = "text"

@@ -168,8 +168,6 @@ class FittedNumbers(Component):
     """Dense features of a column, normalized by their mean and deviation in ``train_data``."""
 
     class Config(BaseConfig):
-        """Where the numbers are."""
-
         column: str = "dense"
         """The column: ``[0.5, 2]`` as JSON, or numbers with spaces or commas between."""
         normalize: bool = True

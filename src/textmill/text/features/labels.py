@@ -130,8 +130,6 @@ class FittedLabels(Component):
     """The labels that occur in a column of ``train_data``, in the order of their first row."""
 
     class Config(BaseConfig):
-        """Which labels there are."""
-
         column: str = "label"
         """The column of the rows."""
         names: tuple[str, ...] = ()

@@ -172,8 +172,6 @@ class FittedSlots(Component):
     """The slots that occur in a column of ``train_data``, in the order of their first row."""
 
     class Config(BaseConfig):
-        """Which slots there are."""
-
         column: str = "slots"
         """The column of the slots."""
         text: str = "text"

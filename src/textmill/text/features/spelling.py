@@ -88,8 +88,6 @@ class FittedCharacters(Component):
     """The characters that occur in a column of ``train_data``, in the order of their first row."""
 
     class Config(BaseConfig):
-        """Which characters are known."""
-
         column: str = "words"
         """The column of the rows."""
         min_count: int = 2
@@ -211,8 +209,6 @@ class FittedAffixes(Component):
     """The beginnings, endings and shapes of the words in a column of ``train_data``."""
 
     class Config(BaseConfig):
-        """Which are known."""
-
         column: str = "words"
         """The column of the rows."""
         prefixes: tuple[int, ...] = (1, 2, 3)
@@ -285,8 +281,6 @@ class PretrainedPieces(Component):
     """The pieces of the tokenizer of ``model.encoder.path``, word by word."""
 
     class Config(BaseConfig):
-        """Where they come from."""
-
         path: Path | None = None
         """The file tokenizer.json; null is that of ``model.encoder.path``."""
         column: str = "words"
@@ -308,8 +302,6 @@ class FittedPieces(Component):
     """The words and punctuation of sentences, as they occur in a column of ``train_data``."""
 
     class Config(BaseConfig):
-        """Which are known."""
-
         column: str = "words"
         """The column of the rows."""
         length: int = MOST_PIECES

@@ -100,8 +100,6 @@ class FittedTreeTags(Component):
     """The tags of words in the trees of ``train_data``, in the order of their first row."""
 
     class Config(BaseConfig):
-        """Where the trees are."""
-
         column: str = "target"
         """The column of the rows."""
 

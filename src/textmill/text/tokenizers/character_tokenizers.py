@@ -71,8 +71,6 @@ class CharacterTokenizer(Component, TaggedTokenizer):
     kind: ClassVar[str] = "characters"
 
     class Config(LanguageConfig):
-        """An alphabet."""
-
         characters: str
         """Each character once, in the order of their ids."""
 

@@ -176,8 +176,6 @@ class HuggingFaceTokenizer(Component, TaggedTokenizer):
     saved_file = "path", "huggingface.json"
 
     class Config(LanguageConfig):
-        """A tokenizer loaded from a file."""
-
         path: Path
         """The file tokenizer.json."""
         pad: str | None = None

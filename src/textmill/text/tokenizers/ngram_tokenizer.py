@@ -317,8 +317,6 @@ class FittedNgrams(Component):
     """The n-grams of words, shapes and characters that occur in columns of ``train_data``."""
 
     class Config(BaseConfig):
-        """Which n-grams are known."""
-
         columns: tuple[str, ...] = ("text",)
         """The columns of the rows whose n-grams are taken."""
         words: int = 2

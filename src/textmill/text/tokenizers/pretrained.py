@@ -157,8 +157,6 @@ class PretrainedTokenizer(StartedTokenizer, HuggingFaceTokenizer):
     before_word: ClassVar[str] = " "
 
     class Config(HuggingFaceTokenizer.Config):
-        """Where the tokenizer comes from."""
-
         path: Path | None = None  # type: ignore[assignment]
         """The file tokenizer.json, or its folder; null is that of ``model.path``, or of
         ``model.encoder.path``."""
@@ -305,8 +303,6 @@ class PretrainedSentencePiece(Component, StartedTokenizer):
     saved_file = "path", "sentencepiece.json"
 
     class Config(LanguageConfig):
-        """Where the tokenizer comes from."""
-
         path: Path
         """The folder of a pretrained model; or the one file that a run keeps of it."""
         start: int | None = None

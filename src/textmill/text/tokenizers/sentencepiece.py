@@ -156,8 +156,6 @@ class MultilingualTokenizer(Component, TaggedTokenizer):
     saved_file = "model", "sentencepiece.model"
 
     class Config(LanguageConfig):
-        """A tokenizer loaded from a file."""
-
         model: Path
         """SentencePiece model file."""
 

@@ -78,8 +78,6 @@ class WordTokenizer(Component, Tokenizer):
     saved_file = "words", "words.txt"
 
     class Config(WordSettings):
-        """A vocabulary."""
-
         words: tuple[str, ...]
         """Each word once, in the order of their ids."""
 
@@ -190,8 +188,6 @@ class FittedWords(Component):
     """The words that occur in columns of ``train_data``, in the order of their first row."""
 
     class Config(WordSettings):
-        """Which words are known."""
-
         columns: tuple[str, ...] = ("text",)
         """The columns of the rows whose words are taken."""
         min_count: int = 1

@@ -9,12 +9,7 @@ from typing import Any, ClassVar, Self
 
 from typing_extensions import override
 
-from textmill.checkpoint.layout import (
-    MANIFEST,
-    TEXT,
-    folder_name,
-    is_folder_name,
-)
+from textmill.checkpoint.layout import MANIFEST, TEXT, folder_name, is_folder_name
 from textmill.errors import CheckpointError
 from textmill.runtime.files import VERSION, check_version, read_all
 from textmill.runtime.sealed import FileEntry, SealedFiles, is_count, seal, unseal
@@ -72,11 +67,7 @@ class Manifest(SealedFiles):
         """The files of the text processor, by their names in the checkpoint."""
         return {n: entry for n, entry in self.files.items() if n.startswith(f"{TEXT}/")}
 
-    def unusable(
-        self,
-        folder: Path,
-        names: Collection[str] | None = None,
-    ) -> list[str]:
+    def unusable(self, folder: Path, names: Collection[str] | None = None) -> list[str]:
         """What makes a checkpoint unusable: a file that differs from the list, or a foreign thing.
 
         A plain file beside ours that nothing reads (a person's note) is no damage; one in

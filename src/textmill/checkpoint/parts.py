@@ -71,12 +71,7 @@ def plain_parts(path: Path, manifest: Manifest) -> dict[str, Any]:
     return parts
 
 
-def read_part(
-    path: Path,
-    manifest: Manifest,
-    plain: Mapping[str, Any],
-    name: str,
-) -> Any:
+def read_part(path: Path, manifest: Manifest, plain: Mapping[str, Any], name: str) -> Any:
     """Joins the plain half of a part with its tensors, read from verified bytes."""
     if name not in plain:
         has = ", ".join(map(repr, sorted(plain))) or "no parts"
@@ -90,11 +85,7 @@ def read_part(
         raise CheckpointError(f"part {name!r}: nested too deeply") from None
 
 
-def load_parts(
-    path: Path,
-    manifest: Manifest,
-    parts: Mapping[str, Stateful],
-) -> None:
+def load_parts(path: Path, manifest: Manifest, parts: Mapping[str, Stateful]) -> None:
     """Loads every part from a checkpoint, after all of them have been found to fit."""
     states = {}
     plain = plain_parts(path, manifest)

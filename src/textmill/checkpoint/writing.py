@@ -17,12 +17,7 @@ from textmill.checkpoint.state import split_state
 from textmill.checkpoint.tensors import tensors_size, write_tensors
 from textmill.errors import CheckpointError, StorageError
 from textmill.runtime.disk import HashingFile, operations, storing
-from textmill.runtime.files import (
-    MOST_ITEMS,
-    VERSION,
-    count_items,
-    new_folder,
-)
+from textmill.runtime.files import MOST_ITEMS, VERSION, count_items, new_folder
 from textmill.runtime.sealed import FileEntry
 
 PART_NAME = re.compile(r"[a-z][a-z0-9_.-]{0,63}")

@@ -54,11 +54,7 @@ class Holdout:
         return {"share": self.share, "held_out": self.held_out, "rule": rule}
 
     def of(
-        self,
-        rows: Sequence[Mapping[str, str]],
-        *,
-        name: str = "rows",
-        owner: str = "train_data",
+        self, rows: Sequence[Mapping[str, str]], *, name: str = "rows", owner: str = "train_data"
     ) -> NDArray[np.int64]:
         """The numbers of the rows of this side, rising.
 

@@ -18,13 +18,7 @@ from textmill.data import registries
 from textmill.data.bad_rows import BadRow, RowCount, check_bad_rows, tell_left_out
 from textmill.data.batching import Batched, Batching, MaxTokens
 from textmill.data.data_files import DataPath, ReadFiles, data_files, mixture_of, read_files
-from textmill.data.first_row import (
-    advice_on,
-    first_cells,
-    has_names,
-    is_header,
-    utf8_warning,
-)
+from textmill.data.first_row import advice_on, first_cells, has_names, is_header, utf8_warning
 from textmill.data.formats.by_suffix import (
     HAVING,
     SUFFIXES,

@@ -333,8 +333,7 @@ class Spans(HigherIsBetter):
             **{f"span_{name}": share for name, share in everything.shares().items()},
             "span_macro_f1": macro(tallies.values())["f1"],
             **nan_without(
-                equal["tokens"],
-                {"token_accuracy": equal["right_tokens"] / max(equal["tokens"], 1)},
+                equal["tokens"], {"token_accuracy": equal["right_tokens"] / max(equal["tokens"], 1)}
             ),
             "whole_sentence": equal["right_sentences"] / max(equal["sentences"], 1),
             **(label_values(tallies) if self._of_kinds else {}),

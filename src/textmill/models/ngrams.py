@@ -100,12 +100,7 @@ class NgramScores(Component, nn.Module):
         """No settings."""
 
     def __init__(
-        self,
-        config: Config,
-        *,
-        tokenizer: HasNgrams,
-        labels: Sized,
-        dense: HasDim | None = None,
+        self, config: Config, *, tokenizer: HasNgrams, labels: Sized, dense: HasDim | None = None
     ) -> None:
         nn.Module.__init__(self)
         out = len(labels)

@@ -56,11 +56,7 @@ losses = Registry(
             "cosine_similarity",
             "multiple_negatives_ranking",
         ],
-        "textmill.models.label_losses": [
-            "auto",
-            "binary_cross_entropy",
-            "cross_entropy",
-        ],
+        "textmill.models.label_losses": ["auto", "binary_cross_entropy", "cross_entropy"],
     },
     plural="losses",
 )

@@ -55,12 +55,7 @@ class LabelTask(ColumnsTask):
     text: LabelText
 
     def __init__(
-        self,
-        config: Any,
-        inputs: Mapping[str, Column],
-        *,
-        module: torch.nn.Module,
-        labels: Labels,
+        self, config: Any, inputs: Mapping[str, Column], *, module: torch.nn.Module, labels: Labels
     ) -> None:
         super().__init__(config, module=module)
         self.text = LabelText(inputs, {"label": label_column(labels)})

@@ -10,14 +10,7 @@ from torch import nn
 
 from textmill.metrics.metric import Direction
 from textmill.runtime.ranks import Ranks
-from textmill.tasks.task import (
-    Batches,
-    KnownBatches,
-    Metrics,
-    Outputs,
-    Task,
-    outputs_of,
-)
+from textmill.tasks.task import Batches, KnownBatches, Metrics, Outputs, Task, outputs_of
 from textmill.text.cells import Rows
 
 

@@ -52,9 +52,7 @@ def unseen_rows(text: ColumnsText, encoded: Encoded) -> dict[str, NDArray[np.int
 
 
 def unseen_note(
-    text: ColumnsText,
-    unseen: Mapping[str, NDArray[np.int64]],
-    rows: Sequence[Mapping[str, Any]],
+    text: ColumnsText, unseen: Mapping[str, NDArray[np.int64]], rows: Sequence[Mapping[str, Any]]
 ) -> str:
     """A sentence for each column with labels that training has not seen."""
     notes = []

@@ -19,14 +19,7 @@ from textmill.metrics.metric import Metric
 from textmill.metrics.streaming import Accuracy, Perplexity
 from textmill.models.masked_language_model import MaskedLanguageModel
 from textmill.tasks import registries
-from textmill.tasks.batches.text_blocks import (
-    RowSums,
-    Sums,
-    closed,
-    counted,
-    read_text,
-    token_loss,
-)
+from textmill.tasks.batches.text_blocks import RowSums, Sums, closed, counted, read_text, token_loss
 from textmill.tasks.evaluation import inference
 from textmill.tasks.task import Batches, Loss, Metrics, Outputs, Row, Task
 from textmill.text.cells import Rows

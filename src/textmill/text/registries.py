@@ -30,7 +30,5 @@ pieces = Registry(
 )
 dense = Registry("dense", {"textmill.text.columns.numbers": ["fitted"]}, plural="dense")
 dictionaries = Registry(
-    "dictionary",
-    {"textmill.text.columns.dictionary": ["given", "phrases"]},
-    plural="dictionaries",
+    "dictionary", {"textmill.text.columns.dictionary": ["given", "phrases"]}, plural="dictionaries"
 )

@@ -15,13 +15,7 @@ from typing import Literal, NamedTuple, TypedDict
 
 from typing_extensions import override
 
-from textmill.data.formats.row_format import (
-    LinesFormat,
-    Row,
-    RowFormat,
-    Scan,
-    encoding_advice,
-)
+from textmill.data.formats.row_format import LinesFormat, Row, RowFormat, Scan, encoding_advice
 from textmill.errors import DataError, UserError
 
 ABSENT = sys.maxsize

@@ -83,9 +83,7 @@ def _unreadable(scan: Scan, why: str) -> DataError:
 
 
 def squad_format(
-    columns: Columns = ("question", "context", "answers"),
-    *,
-    required: Sequence[str] | None = None,
+    columns: Columns = ("question", "context", "answers"), *, required: Sequence[str] | None = None
 ) -> SquadFormat:
     """The JSON of SQuAD (Rajpurkar et al. 2016 and 2018).
 

@@ -261,11 +261,7 @@ def _after_states(source: Cursor) -> Iterator[tuple[State, Any]]:
 
 
 def bucket_by_length(
-    c: Cursor,
-    sizes: Sequence[tuple[int, int]],
-    length: Callable[[Any], int],
-    *,
-    skip_long: bool,
+    c: Cursor, sizes: Sequence[tuple[int, int]], length: Callable[[Any], int], *, skip_long: bool
 ) -> Iterator[list[Any]]:
     """Lists of items of like length: ``sizes`` are pairs of (items in a list, longest length).
 

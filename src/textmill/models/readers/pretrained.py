@@ -49,11 +49,7 @@ class PretrainedReader(Component, nn.Module):
     config: Any
 
     def __init__(
-        self,
-        config: Config,
-        *,
-        tokenizer: HasVocabInfo,
-        characters: IdTable | None = None,
+        self, config: Config, *, tokenizer: HasVocabInfo, characters: IdTable | None = None
     ) -> None:
         nn.Module.__init__(self)
         refuse_vectors(WordEmbedding.Config(), beside=(characters,))

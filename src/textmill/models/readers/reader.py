@@ -53,11 +53,7 @@ class Reader(WordReader):
             require(self, "model", shares=["dropout", "word_dropout"])
 
     def __init__(
-        self,
-        config: Config,
-        *,
-        tokenizer: HasVocabInfo,
-        characters: IdTable | None = None,
+        self, config: Config, *, tokenizer: HasVocabInfo, characters: IdTable | None = None
     ) -> None:
         nn.Module.__init__(self)
         self.config = config

@@ -43,11 +43,7 @@ SMALL_ATTENTION: SequenceEncoder.Config = SelfAttentionEncoder.Config(
 
 
 def tagging(
-    encoder: SequenceEncoder.Config,
-    *,
-    crf: bool,
-    metric: str = "auto",
-    epochs: int = 20,
+    encoder: SequenceEncoder.Config, *, crf: bool, metric: str = "auto", epochs: int = 20
 ) -> Recipe:
     """A recipe that trains a tagger on sentences of words and tags."""
     return Recipe(
@@ -171,9 +167,7 @@ def joint(encoder: SequenceEncoder.Config, *, crf: bool, lr: float = 2e-3) -> Re
         optimizer=Adam.Config(lr=lr),
         lr_scheduler=Linear.Config(warmup_steps=20),
         trainer=Trainer.Config(
-            max_epochs=30,
-            ema=0.999,
-            selection=Selection.Config(metric="frame_accuracy"),
+            max_epochs=30, ema=0.999, selection=Selection.Config(metric="frame_accuracy")
         ),
     )
 

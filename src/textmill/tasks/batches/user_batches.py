@@ -86,11 +86,7 @@ class ReadyBatches:
     """
 
     def __init__(
-        self,
-        batches: Iterable[Any],
-        read: Callable[[Any], list[dict[str, Any]]],
-        *,
-        seed: int = 0,
+        self, batches: Iterable[Any], read: Callable[[Any], list[dict[str, Any]]], *, seed: int = 0
     ) -> None:
         self.source, self._read, self._seed = batches, read, seed
         # Giving the next of these runs no code that could draw; a place takes 40 microseconds.

@@ -10,12 +10,7 @@ from typing_extensions import override
 from textmill.errors import DataError, UserError
 from textmill.text.columns.column import Column, columns, texts_of
 from textmill.text.ragged import Ragged, offsets_of
-from textmill.text.tokenizers.tokenizer import (
-    Encoder,
-    Tokenizer,
-    encode_column,
-    id_type,
-)
+from textmill.text.tokenizers.tokenizer import Encoder, Tokenizer, encode_column, id_type
 
 
 class IdsColumn(Column):

@@ -15,11 +15,7 @@ from textmill.text.columns.column import Column, ColumnKind
 from textmill.text.columns.inputs import BESIDE_TEXT, BESIDE_WORDS
 from textmill.text.columns.token_ids import IdsColumn
 from textmill.text.metadata import SavedTextError, read_settings
-from textmill.text.processors.text_processor import (
-    Encoded,
-    TextProcessor,
-    text_processors,
-)
+from textmill.text.processors.text_processor import Encoded, TextProcessor, text_processors
 
 MOST = 100
 """Columns that a saved path may name."""

@@ -127,9 +127,7 @@ class LanguageText(TextOnly):
         return begun
 
     def continued(
-        self,
-        begun: Sequence[Sequence[int]],
-        found: Sequence[Sequence[tuple[Sequence[int], float]]],
+        self, begun: Sequence[Sequence[int]], found: Sequence[Sequence[tuple[Sequence[int], float]]]
     ) -> list[Continued]:
         given = self.decode(begun)
         texts = iter(self.decode([ids for hypotheses in found for ids, _ in hypotheses]))

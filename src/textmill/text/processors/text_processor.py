@@ -16,13 +16,7 @@ from textmill.text.answers import Translated
 from textmill.text.cells import Rows, RowsByColumn, joined_text, values_of
 from textmill.text.metadata import SavedFolder
 from textmill.text.ragged import Ragged
-from textmill.text.tokenizers.tokenizer import (
-    Mode,
-    Tokenizer,
-    encode_column,
-    id_type,
-    not_text,
-)
+from textmill.text.tokenizers.tokenizer import Mode, Tokenizer, encode_column, id_type, not_text
 
 text_processors = Registry(
     "text processor",
@@ -33,12 +27,7 @@ text_processors = Registry(
         "textmill.text.processors.language_model": ["language", "masked"],
         "textmill.text.processors.question_answering": ["question"],
         "textmill.text.processors.tagging": ["tagging", "trees"],
-        "textmill.text.processors.texts": [
-            "classification",
-            "embedding",
-            "ranking",
-            "regression",
-        ],
+        "textmill.text.processors.texts": ["classification", "embedding", "ranking", "regression"],
         "textmill.text.processors.text_processor": ["seq2seq"],
     },
 )

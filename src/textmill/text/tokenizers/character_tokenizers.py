@@ -16,12 +16,7 @@ from textmill.errors import UserError
 from textmill.text import registries
 from textmill.text.metadata import refuse_twice
 from textmill.text.ragged import Ragged, offsets_of
-from textmill.text.tokenizers.base_tokenizer import (
-    LanguageConfig,
-    Marks,
-    Pieces,
-    TaggedTokenizer,
-)
+from textmill.text.tokenizers.base_tokenizer import LanguageConfig, Marks, Pieces, TaggedTokenizer
 from textmill.text.tokenizers.tokenizer import UNKNOWN
 
 

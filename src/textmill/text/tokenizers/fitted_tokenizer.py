@@ -28,11 +28,7 @@ from textmill.text.tokenizers.sentencepiece import (
     MultilingualTokenizer,
     train_sentencepiece,
 )
-from textmill.text.tokenizers.tokenizer import (
-    Tokenizer,
-    TooLargeVocabularyError,
-    refuse_huge,
-)
+from textmill.text.tokenizers.tokenizer import Tokenizer, TooLargeVocabularyError, refuse_huge
 
 Kind = Literal["sentencepiece", "bpe", "byte_bpe", "words", "characters", "bytes"]
 _BELONGS_TO: dict[str, tuple[str, ...]] = {

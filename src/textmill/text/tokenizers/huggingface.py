@@ -24,12 +24,7 @@ from textmill.errors import DataError, UserError
 from textmill.text import registries
 from textmill.text.metadata import SavedTextError, read_bytes
 from textmill.text.ragged import Ragged
-from textmill.text.tokenizers.base_tokenizer import (
-    LanguageConfig,
-    Marks,
-    Pieces,
-    TaggedTokenizer,
-)
+from textmill.text.tokenizers.base_tokenizer import LanguageConfig, Marks, Pieces, TaggedTokenizer
 from textmill.text.tokenizers.character_tokenizers import covering
 from textmill.text.tokenizers.tokenizer import (
     UNKNOWN,

@@ -19,12 +19,7 @@ from textmill.runtime.files import make_folder, write_atomic
 from textmill.text import registries
 from textmill.text.metadata import SavedTextError, read_bytes
 from textmill.text.ragged import Ragged
-from textmill.text.tokenizers.base_tokenizer import (
-    LanguageConfig,
-    Marks,
-    Pieces,
-    TaggedTokenizer,
-)
+from textmill.text.tokenizers.base_tokenizer import LanguageConfig, Marks, Pieces, TaggedTokenizer
 from textmill.text.tokenizers.tokenizer import TooLargeVocabularyError, refuse_huge
 
 ModelType = Literal["unigram", "bpe"]

@@ -29,11 +29,9 @@ class Stateful(Protocol):
 
     def state_dict(self) -> Mapping[str, Any]:
         """Everything that must survive, nested, of tensors and plain values."""
-        ...
 
     def load_state_dict(self, state: Any, /) -> Any:
         """Goes on from there."""
-        ...
 
 
 def load_part(path: Path, name: str) -> Any:

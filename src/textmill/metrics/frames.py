@@ -149,10 +149,7 @@ class FrameCounts(HigherIsBetter):
         }
 
     def tallies(self, way: str, part: str) -> dict[str, ConfusionCounts]:
-        """What was counted of each label, in alphabetical order.
-
-        The way is ``bracket`` or ``tree``, the part ``intent`` or ``slot``.
-        """
+        """The counts of each label; ``way`` is bracket or tree, ``part`` intent or slot."""
         return self._counts[way, part].tallies()
 
 

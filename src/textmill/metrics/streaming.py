@@ -90,10 +90,7 @@ class SumCount(Metric):
 
     @override
     def update(self, total: Tensor | float, count: Tensor | float) -> None:
-        """Adds a batch: its sum, and over how many it sums.
-
-        Both are numbers, or tensors of one element on any device.
-        """
+        """Adds a batch's sum and count: numbers, or tensors of one element on any device."""
         self._total.add(total)
         self._count.add(count)
 

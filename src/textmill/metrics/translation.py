@@ -24,10 +24,7 @@ def plain_spaces(text: str) -> str:
 
 
 class CorpusScore(TextMetric):
-    """Base of corpus scores by sacrebleu, which scores all texts at once.
-
-    ``details`` has the signature.
-    """
+    """Base of corpus scores by sacrebleu, which scores all texts at once."""
 
     def __init__(self, name: str, scorer: "Scorer", *, normalize_spaces: bool) -> None:
         self.name = name

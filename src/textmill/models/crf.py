@@ -314,10 +314,7 @@ class LinearChainCrf(nn.Module):
         return _log_sum(self._forward(scores, real, moves)[-1] + ending)
 
     def answering_transitions(self) -> Tensor:
-        """The transitions' scores for answers, which take allowed ones alone.
-
-        *Shape:* :math:`(L+2,L+2)`.
-        """
+        """The transitions' scores for answers: allowed ones alone. *Shape:* :math:`(L+2,L+2)`."""
         return self.transitions.float().masked_fill(~self.allowed, FORBIDDEN)
 
     def _forward(self, scores: Tensor, real: Tensor, moves: Tensor) -> list[Tensor]:

@@ -28,7 +28,6 @@ from textmill.text.tokenizers.tokenizer import Tokenizer
 
 LABELS = 256
 """Targets scored at once in an evaluation: 34 MB over a vocabulary of 33,000."""
-
 PREDICTION_TEXTS = 64
 """Texts answered together."""
 
@@ -108,7 +107,8 @@ class MaskedLanguageModeling(Task):
     def validation_step(self, batch: BlockBatch, examples: Rows) -> Outputs:
         states, targets = self._states(batch)
         nats, right = torch.zeros(2, len(targets), dtype=torch.float64)
-        for part in _parts(len(targets)):
+        for start in range(0, len(targets), LABELS):
+            part = slice(start, start + LABELS)
             logits = self.module.project(states[part]).float()
             nats[part] = F.cross_entropy(logits, targets[part], reduction="none").double().cpu()
             right[part] = (logits.argmax(-1) == targets[part]).double().cpu()
@@ -181,7 +181,3 @@ class MaskedLanguageModeling(Task):
 
 def _found_tokens(nats: float, right: float, tokens: float) -> FoundTokens:
     return FoundTokens(nats=nats, tokens=int(tokens), found=round(right))
-
-
-def _parts(count: int) -> Iterator[slice]:
-    return (slice(start, start + LABELS) for start in range(0, count, LABELS))

@@ -136,11 +136,6 @@ def read_training(
             yield from read(row, *cells)
 
 
-def of_one_row(error: DataError) -> str:
-    """The error of a row that was checked by itself, without "Row 0", which is not its number."""
-    return re.sub(r"^Row 0(?:, |: | (?=has ))", "", str(error)).removesuffix(".")
-
-
 NUMBERED = re.compile(r"Row (\d+)(?:, | (?=has \d))")
 """How an error of one row begins: its number from 0, then what is wrong with it."""
 
@@ -169,7 +164,8 @@ class RowCheck:
             try:
                 self.refuse(row)
             except DataError as error:
-                return of_one_row(error)
+                # Without "Row 0": it was checked by itself, and that is not its number.
+                return re.sub(r"^Row 0(?:, |: | (?=has ))", "", str(error)).removesuffix(".")
         return None
 
     def passes(self, columns: Mapping[str, Sequence[Any]]) -> bool:

@@ -54,10 +54,6 @@ class Ragged:
         lengths = np.concatenate([part.lengths for part in kept])
         return cls(np.concatenate([part.values for part in kept]), offsets_of(lengths))
 
-    @classmethod
-    def of_one(cls, row: Sequence[int] | NDArray[Any]) -> "Ragged":
-        return cls(np.asarray(row, dtype=np.int32), np.array([0, len(row)], dtype=np.int64))
-
     def __len__(self) -> int:
         return len(self.offsets) - 1
 
@@ -101,11 +97,7 @@ class Ragged:
         return starts, self.offsets[1:][rows] - starts
 
     def padded(self, indices: ArrayLike, pad: int) -> NDArray[np.int64]:
-        """Those rows as one rectangle, filled with ``pad`` on the right.
-
-        Returns:
-            *Shape:* ``[len(indices), longest]``, int64.
-        """
+        """Rows filled with ``pad`` on the right. *Shape:* ``[len(indices), longest]``, int64."""
         starts, lengths = self.bounds(indices)
         if len(starts) == 1:
             start, length = int(starts[0]), int(lengths[0])

@@ -88,12 +88,6 @@ def rates(time: Mapping[str, float]) -> list[str]:
     return [format_rate(k, v) for k, v in time.items() if k.endswith("_per_second")]
 
 
-def summary_line(summary: Mapping[str, object]) -> str:
-    """The last line: the result of a run; parts that are tables of their own are left out."""
-    flat = {name: v for name, v in summary.items() if isinstance(v, str | int | float)}
-    return " · ".join(["done", *named_values(flat)])
-
-
 def named_values(values: Mapping[str, object]) -> list[str]:
     """Values as people read them, each after its name."""
     return [f"{name} {format_value(name, value)}" for name, value in values.items()]
@@ -287,7 +281,8 @@ class Console(Component, Reporter):
         # Whole epochs are said as the lines above have them: 0.2, not 0.
         epoch = {} if self._epoch is None else {"epochs": ("epoch", f"{self._epoch:.1f}")}
         result: dict[str, Any] = dict(epoch.get(n, (n, value)) for n, value in summary.items())
-        self._shown().say(summary_line(result))
+        flat = {n: v for n, v in result.items() if isinstance(v, str | int | float)}  # no tables
+        self._shown().say(" · ".join(["done", *named_values(flat)]))
 
     @override
     def close(self) -> None:

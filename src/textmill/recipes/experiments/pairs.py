@@ -17,17 +17,12 @@ from textmill.models.layers.word_embeddings import WordEmbedding
 from textmill.models.ngrams import NgramPairClassifier, NgramPairRegressor
 from textmill.models.pairs import PairClassifier, PairRegressor, Ranker, SentenceEncoder
 from textmill.models.poolings import MaxPooling, Pooling
-from textmill.recipes.experiments.variants import (
-    MOST,
-    local_ngrams,
-    ngrams,
-    register_with_local,
-    tiny,
-)
+from textmill.recipes.experiments.variants import local_ngrams, ngrams, register_with_local, tiny
 from textmill.tasks.classification import PairClassification
 from textmill.tasks.embedding import TextEmbedding
 from textmill.tasks.ranking import QueryDocumentRanking
 from textmill.tasks.regression import PairRegression
+from textmill.text.columns.words import MOST_NGRAMS
 from textmill.text.features.labels import FittedLabels
 from textmill.text.tokenizers.word_tokenizer import FittedWords
 from textmill.training import Adam, Linear, Selection, Trainer
@@ -119,7 +114,7 @@ def pairs_ngrams() -> Recipe:
         "accuracy",
         labels=FittedLabels.Config(),
         model=NgramPairClassifier.Config(),
-        task=PairClassification.Config(max_length=MOST),
+        task=PairClassification.Config(max_length=MOST_NGRAMS),
     )
 
 
@@ -157,5 +152,5 @@ def similarity_ngrams() -> Recipe:
         ("text1", "text2", "score"),
         "pearson",
         model=NgramPairRegressor.Config(),
-        task=PairRegression.Config(max_length=MOST),
+        task=PairRegression.Config(max_length=MOST_NGRAMS),
     )

@@ -11,15 +11,10 @@ from textmill.models.encoders.self_attention import SelfAttentionEncoder
 from textmill.models.encoders.sequence import AveragingEncoder, CnnEncoder, SequenceEncoder
 from textmill.models.layers.word_embeddings import WordEmbedding
 from textmill.models.ngrams import NgramClassifier, NgramRegressor
-from textmill.recipes.experiments.variants import (
-    MOST,
-    local_ngrams,
-    ngrams,
-    register_with_local,
-    tiny,
-)
+from textmill.recipes.experiments.variants import local_ngrams, ngrams, register_with_local, tiny
 from textmill.tasks.classification import DocumentClassification
 from textmill.tasks.regression import DocumentRegression
+from textmill.text.columns.words import MOST_NGRAMS
 from textmill.text.features.labels import FittedLabels
 from textmill.text.tokenizers.fitted_tokenizer import FittedTokenizer
 from textmill.text.tokenizers.ngram_tokenizer import FittedNgrams
@@ -109,7 +104,7 @@ def classification_ngrams() -> Recipe:
         "accuracy",
         labels=FittedLabels.Config(),
         model=NgramClassifier.Config(),
-        task=DocumentClassification.Config(max_length=MOST),
+        task=DocumentClassification.Config(max_length=MOST_NGRAMS),
     )
 
 
@@ -142,5 +137,5 @@ def regression_ngrams() -> Recipe:
         ("score", "text"),
         "pearson",
         model=NgramRegressor.Config(),
-        task=DocumentRegression.Config(max_length=MOST),
+        task=DocumentRegression.Config(max_length=MOST_NGRAMS),
     )

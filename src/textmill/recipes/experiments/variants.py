@@ -47,10 +47,6 @@ def register_with_local(
     return register
 
 
-MOST = 8192
-"""N-grams of a text: those of a thousand words. A longer one loses its rarest."""
-
-
 def ngrams(columns: tuple[str, ...], metric: str, **ingredients: Any) -> Recipe:
     """A recipe that solves a linear model of n-grams."""
     texts = tuple(name for name in columns if name.startswith("text"))

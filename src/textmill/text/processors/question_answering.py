@@ -4,7 +4,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 from typing_extensions import override
 
@@ -50,8 +50,6 @@ class MatchesColumn(Column):
     """
 
     kind = "matches"
-    levels: ClassVar[int] = 4
-    """How many numbers there are, from 0."""
     sorted = False
 
     @override

@@ -274,11 +274,7 @@ def prefix_of(row: Mapping[str, Any], default: str) -> str:
 
 
 def prefix_ids(text: Seq2SeqText, prefixes: Sequence[str]) -> list[list[int]] | None:
-    """The ids of texts that answers begin with, without any marks.
-
-    Returns:
-        None if all are empty.
-    """
+    """The ids of texts that answers begin with, without any marks; None if all are empty."""
     distinct = sorted(set(prefixes) - {""})
     if not distinct:
         return None

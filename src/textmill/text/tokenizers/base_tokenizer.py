@@ -221,7 +221,7 @@ class MarkedEncoder(Encoder):
         if not set(map(type, texts)) <= {str} and (error := not_text(texts)):
             raise error
         if len(texts) == 1 and (row := self._one(texts[0])) is not None:
-            return Ragged.of_one(row)
+            return Ragged(row, np.array([0, len(row)], dtype=np.int64))
         try:
             rows = self._pieces.encode(texts)
         except Exception:

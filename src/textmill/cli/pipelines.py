@@ -159,9 +159,7 @@ def add_command(parser: argparse.ArgumentParser, pipeline: str, about: str) -> N
         "--overwrite", action="store_true", help="replace the --output that there is"
     )
     parser.add_argument(
-        "--password",
-        metavar="WORD",
-        help="of the PDFs that are encrypted; others are read without",
+        "--password", metavar="WORD", help="of the PDFs that are encrypted; others are read without"
     )
     add_device_and_code(parser)
     parser.set_defaults(pipeline=pipeline)

@@ -12,13 +12,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from textmill.cli.arguments import add_run, check_output, load_predictor, typed_lines
-from textmill.cli.prediction_rows import (
-    ColumnRows,
-    LineRows,
-    Peeked,
-    answers,
-    reading_hint,
-)
+from textmill.cli.prediction_rows import ColumnRows, LineRows, Peeked, answers, reading_hint
 from textmill.cli.progress_line import ProgressLine
 from textmill.errors import UserError
 from textmill.runtime.logging import printable

@@ -423,11 +423,7 @@ def _megabytes(size: int) -> str:
 
 
 ACTIONS = {
-    "list": (
-        "list runs with their state, result and settings (the default)",
-        _add_list,
-        _list,
-    ),
+    "list": ("list runs with their state, result and settings (the default)", _add_list, _list),
     "verify": (
         "verify every byte of a run's checkpoints, and what says what they mean",
         _add_verify,

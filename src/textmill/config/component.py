@@ -176,12 +176,7 @@ def runtime_parameters(config: Config | type[Config]) -> dict[str, inspect.Param
     return {p.name: p for p in found if p.kind not in variadic}
 
 
-def setting(
-    default: Any = dataclasses.MISSING,
-    *,
-    in_key: bool = True,
-    factory: Any = None,
-) -> Any:
+def setting(default: Any = dataclasses.MISSING, *, in_key: bool = True, factory: Any = None) -> Any:
     """A field with a mark. ``in_key=False``: where and how a run goes, not what it computes.
 
     Such settings (device, workers, reporting, saving, run length) are left out of the run's key.

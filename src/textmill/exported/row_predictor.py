@@ -278,11 +278,7 @@ class ExportedPredictor(RowPredictor):
 
 
 def row_chunks(
-    rows: Iterable[T],
-    length: Callable[[T], int],
-    *,
-    size: int = 256,
-    most: int = CHUNK_CHARACTERS,
+    rows: Iterable[T], length: Callable[[T], int], *, size: int = 256, most: int = CHUNK_CHARACTERS
 ) -> Iterator[list[T]]:
     """Rows to answer together: at most ``size``, and none is added after ``most`` characters.
 

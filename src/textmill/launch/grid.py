@@ -20,15 +20,7 @@ from typing import Any
 from typing_extensions import override
 
 from textmill.errors import InUseError, RunStoppedError, TextmillError, UserError
-from textmill.launch.cells import (
-    Axis,
-    Cell,
-    GridWords,
-    Named,
-    check_first,
-    place_cell,
-    plan_cells,
-)
+from textmill.launch.cells import Axis, Cell, GridWords, Named, check_first, place_cell, plan_cells
 from textmill.launch.grid_table import GridTable, Outcome, grid_html
 from textmill.launch.launcher import Launcher, launcher_of
 from textmill.launch.ray import Ray

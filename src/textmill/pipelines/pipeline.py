@@ -25,13 +25,7 @@ from textmill.data.formats.cells import text_problem
 from textmill.errors import DataError, UserError
 from textmill.exported.row_predictor import Row, RowPredictor, characters, row_chunks, rows_in
 from textmill.pipelines.find_model import ModelWanted, load_model
-from textmill.pipelines.given_text import (
-    HEAD,
-    GivenText,
-    is_pdf,
-    text_lines,
-    whole_text,
-)
+from textmill.pipelines.given_text import HEAD, GivenText, is_pdf, text_lines, whole_text
 from textmill.text.answers import Answer
 from textmill.text.processors.text_processor import TextProcessor
 

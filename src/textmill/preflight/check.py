@@ -22,12 +22,7 @@ from textmill.data.seq2seq_batch import Seq2SeqBatch
 from textmill.errors import PlanError, SeveralError, TextmillError, UserError, raised_at
 from textmill.inference.load import Predictor
 from textmill.metrics.tables import format_value, is_of_label
-from textmill.preflight.data_preview import (
-    first_row,
-    nothing_selected,
-    shared_rows,
-    shortened,
-)
+from textmill.preflight.data_preview import first_row, nothing_selected, shared_rows, shortened
 from textmill.preflight.disk_need import room_for
 from textmill.preflight.export_checks import refuse_exports
 from textmill.preflight.load_data import DATA, offered_holdout, read_one

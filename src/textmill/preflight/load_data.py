@@ -11,13 +11,7 @@ from textmill.config.ingredient import BuiltFrom
 from textmill.config.planning.session import Session
 from textmill.config.planning.wiring import IngredientNode
 from textmill.config.values.typed_values import plain
-from textmill.data.bad_rows import (
-    KEPT,
-    BadRow,
-    BadRowsError,
-    RowCount,
-    write_bad_rows,
-)
+from textmill.data.bad_rows import KEPT, BadRow, BadRowsError, RowCount, write_bad_rows
 from textmill.data.data_files import MissingFileError
 from textmill.data.first_row import first_cells
 from textmill.data.formats.header import columns_setting, proposed

@@ -53,11 +53,7 @@ EVALUATED_CELLS = 2048
 
 
 def load(
-    run: str | Path,
-    *,
-    checkpoint: str = "best",
-    device: str = "auto",
-    allow_code: bool = False,
+    run: str | Path, *, checkpoint: str = "best", device: str = "auto", allow_code: bool = False
 ) -> Predictor:
     """Loads a trained run: text in, typed answer out.
 

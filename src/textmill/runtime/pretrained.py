@@ -25,10 +25,7 @@ _DECODES = ("ForCausalLM", "LMHeadModel")
 """In the names of classes that go on with texts."""
 QUANTIZED = ("quantization_config", "compression_config")
 """Settings of checkpoints whose weights are codes of numbers."""
-PIECES = (
-    ("source.spm", "target.spm", "vocab.json"),
-    ("sentencepiece.bpe.model", "vocab.json"),
-)
+PIECES = (("source.spm", "target.spm", "vocab.json"), ("sentencepiece.bpe.model", "vocab.json"))
 """The files of tokenizers that have no ``tokenizer.json``: Marian's, and M2M-100's."""
 KEPT = (
     CONFIG,

@@ -105,10 +105,7 @@ def request_schema(
         "type": "object",
         "title": "Row",
         "required": list(columns),
-        "properties": {
-            **dict.fromkeys(columns, cell),
-            **dict.fromkeys(optional, text),
-        },
+        "properties": {**dict.fromkeys(columns, cell), **dict.fromkeys(optional, text)},
     }
     alone = [text] if len(columns) == 1 else []
     many = {

@@ -13,17 +13,8 @@ from typing import Any
 from typing_extensions import override
 
 from textmill.config.code_names import code_name, is_code, type_word
-from textmill.config.values.annotations import (
-    DEVICE,
-    has_word,
-)
-from textmill.config.values.raw_values import (
-    Node,
-    Scalar,
-    Value,
-    is_null,
-    shown,
-)
+from textmill.config.values.annotations import DEVICE, has_word
+from textmill.config.values.raw_values import Node, Scalar, Value, is_null, shown
 
 _UNITS = {
     "d": 86_400_000_000, "h": 3_600_000_000, "m": 60_000_000, "s": 1_000_000, "ms": 1_000, "us": 1,

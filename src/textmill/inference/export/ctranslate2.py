@@ -21,12 +21,7 @@ from textmill.exported.ctranslate2 import ExportedSeq2Seq, names_of
 from textmill.exported.formats import FORMATS
 from textmill.exported.manifest import GRAPH, TEXT
 from textmill.exported.seq2seq import Search
-from textmill.inference.export.compare import (
-    LOG_PROBABILITIES,
-    Comparison,
-    answers_apart,
-    compare,
-)
+from textmill.inference.export.compare import LOG_PROBABILITIES, Comparison, answers_apart, compare
 from textmill.inference.export.folder import ExportWriter, own_answers
 from textmill.inference.load import Predictor
 from textmill.models.causal_transformer import CausalTransformer

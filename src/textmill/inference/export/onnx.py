@@ -170,11 +170,7 @@ def _write_columns(task: ColumnsTask, folder: Path, rows: Sequence[Row]) -> dict
 
 
 def write_graph(
-    module: nn.Module,
-    path: Path,
-    given: Mapping[str, Tensor],
-    *,
-    varying: Sequence[Sequence[int]],
+    module: nn.Module, path: Path, given: Mapping[str, Tensor], *, varying: Sequence[Sequence[int]]
 ) -> None:
     """Writes a module, which computes with its attribute ``model``, as a graph.
 

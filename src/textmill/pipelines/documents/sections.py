@@ -5,13 +5,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
-from textmill.pipelines.documents.document import (
-    Document,
-    Line,
-    Parts,
-    Passage,
-    joined_passages,
-)
+from textmill.pipelines.documents.document import Document, Line, Parts, Passage, joined_passages
 from textmill.pipelines.documents.line_ends import Vocabulary, join_lines, vocabulary_of
 from textmill.pipelines.documents.references import (
     FORMS,

@@ -71,4 +71,4 @@ def test_a_model_of_mentions_parses_no_references():
     ],
 )
 def test_words_are_those_of_the_training_data(text, words):
-    assert [text[start:end] for start, end in word_places(text)] == words.split()
+    assert [text[start:end] for start, end in word_places(text, 0, len(text))] == words.split()

@@ -78,7 +78,6 @@ def option_words(args: argparse.Namespace) -> list[str]:
 
 
 def add_words(parser: argparse.ArgumentParser, about: str = "settings") -> None:
-    """Adds settings, any number of them."""
     # With its default a list is optional, and argparse does not ask for it.
     parser.add_argument("words", nargs="*", default=[], metavar="name.setting=value", help=about)
 

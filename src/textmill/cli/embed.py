@@ -85,10 +85,8 @@ def _is_pretrained(folder: Path) -> bool:
 
 def _check_words(args: argparse.Namespace) -> None:
     if args.model is not None:
-        wrong, advice = (
-            ["checkpoint"],
-            "only a run has such; leave it out, or name a run in place of --model",
-        )
+        wrong = ["checkpoint"]
+        advice = "only a run has such; leave it out, or name a run in place of --model"
     else:
         wrong = ["revision", "pooling", "normalize"]
         advice = "only a model that --model names takes it"

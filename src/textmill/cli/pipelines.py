@@ -46,8 +46,7 @@ class ResultJson(ResultFormat):
 
     @override
     def write(self, name: str, result: Any) -> None:
-        row = {"file": name, **result.row()}
-        self.file.write(json.dumps(row, ensure_ascii=False) + "\n")
+        self.file.write(json.dumps({"file": name, **result.row()}, ensure_ascii=False) + "\n")
 
     @override
     def write_error(self, name: str, error: str) -> None:

@@ -252,8 +252,7 @@ def _write(row: Mapping[str, Any], answer: Mapping[str, Any], *, json_lines: boo
 
 
 def _interactive(predictor: Any, args: argparse.Namespace) -> int:
-    if args.format is None:
-        args.format = TEXT
+    args.format = args.format or TEXT
     if args.format == TEXT:
         _check_one_column(predictor)
     for typed in typed_lines("a line" if args.format == TEXT else "a JSON object"):

@@ -53,20 +53,11 @@ def add_new(parser: argparse.ArgumentParser) -> None:
         help="translation (the default), classification, task: a task of your own, in one file, or "
         "lightning: a LightningModule, a LightningDataModule and Hydra's configs",
     )
-    parser.add_argument(
-        "--task",
-        dest="template",
-        action="store_const",
-        const="task",
-        help="the same as --template task",
-    )
-    parser.add_argument(
-        "--lightning",
-        dest="template",
-        action="store_const",
-        const="lightning",
-        help="the same as --template lightning",
-    )
+    for kind in ("task", "lightning"):
+        about = f"the same as --template {kind}"
+        parser.add_argument(
+            f"--{kind}", dest="template", action="store_const", const=kind, help=about
+        )
 
 
 def run_new(args: argparse.Namespace) -> int:

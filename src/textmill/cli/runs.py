@@ -67,8 +67,7 @@ def _list(args: argparse.Namespace) -> int:
 
     roots = getattr(args, "roots", [])
     jobs = _waiting(roots)
-    runs = [Listed.read(path) for path in _found(roots, empty=not jobs)]
-    runs = _with_jobs(runs, jobs)
+    runs = _with_jobs([Listed.read(path) for path in _found(roots, empty=not jobs)], jobs)
     if runs:
         runs.sort(key=_ORDERS[getattr(args, "sort", "best")])
         differing = _differing(runs)

@@ -92,8 +92,7 @@ def _by_lightning(args: argparse.Namespace) -> int:
     log_to_stderr(Env.detect("cpu").rank)
     from textmill.interop.hydra.run import train_hydra
 
-    asked = {"run_dir": args.run_dir, "again": args.again}
-    asked["multirun"] = args.multirun
+    asked = {"run_dir": args.run_dir, "again": args.again, "multirun": args.multirun}
     name, words = args.recipe, args.words
     if "=" in name:  # no config is named: the template's, and this is a setting already
         name, words = "train", [name, *words]

@@ -74,7 +74,6 @@ def type_word(owner: Any) -> str | None:
 
 
 def is_component(value: object) -> bool:
-    """Whether a value is the class of a component."""
     return isinstance(value, type) and getattr(getattr(value, "Config", None), "owner", 0) is value
 
 
@@ -96,9 +95,7 @@ class CodeNames:
         if not rest:
             of = "no module" if self.script is None else "nothing in the recipe's script"
             raise UnknownCodeError(f"'{word}' names {of}; wanted @module.name.")
-        if self.is_closed(place):
-            return _imported_already(word)
-        return import_named(word)
+        return _imported_already(word) if self.is_closed(place) else import_named(word)
 
 
 def import_named(word: str) -> Any:

@@ -158,11 +158,8 @@ def _line(name: str, parameter: Parameter, value: Any) -> str:
         shown = ""
     else:
         shown = f"(default={written(plain(value))})"
-    return " ".join(
-        part
-        for part in (f"  {name} ({_kind(parameter.annotation)}):", parameter.doc, shown)
-        if part
-    )
+    head = f"  {name} ({_kind(parameter.annotation)}):"
+    return " ".join(filter(None, (head, parameter.doc, shown)))
 
 
 def _kind(annotation: Any) -> str:

@@ -60,9 +60,7 @@ UNSUITED = {"holdout": "These rows are not divided: give valid_data rows of its 
 
 
 def without_type(node: Entries) -> Entries:
-    """The entries but ``type``."""
-    rest = {key: item for key, item in node.entries.items() if key != "type"}
-    return dataclasses.replace(node, entries=rest)
+    return _entries_of(node, ["type"], inside=False)
 
 
 class Settings:
@@ -372,14 +370,10 @@ class Settings:
         return child
 
     def _sequence(self, node: Node, origin: type[Any], annotation: Any, name: str) -> Any:
-        if (
-            isinstance(node, Value)
-            and isinstance(node.value, Sequence | Set)
-            and not isinstance(node.value, str)
-        ):
-            node = Items(
-                tuple(Value(item, node.place) for item in node.value), node.place or Place("code")
-            )
+        given = node.value if isinstance(node, Value) else None
+        if isinstance(given, Sequence | Set) and not isinstance(given, str):
+            items = tuple(Value(item, node.place) for item in given)
+            node = Items(items, node.place or Place("code"))
         if not isinstance(node, Items):
             raise WrongTypeError(self._as_list(node, annotation, name))
         arguments = typing.get_args(annotation)
@@ -414,12 +408,9 @@ class Settings:
         return f"{wanted}; as a list it is [{', '.join(words)}]."
 
     def _mapping(self, node: Node, annotation: Any, name: str) -> Any:
-        if (
-            isinstance(node, Value)
-            and isinstance(node.value, Mapping)
-            and is_of(node.value, annotation)
-        ):
-            return node.value
+        given = node.value if isinstance(node, Value) else None
+        if isinstance(given, Mapping) and is_of(given, annotation):
+            return given
         node = as_entries(node)
         if not isinstance(node, Entries):
             raise WrongTypeError

@@ -181,8 +181,7 @@ def load(folder: str | Path, *, device: str = "auto", threads: int = 0) -> Expor
     except (ExportError, TypeError, LookupError, AttributeError) as error:
         # Not what this textmill writes.
         text = f"{error} is missing" if isinstance(error, KeyError) else str(error)
-        text = text.removesuffix(".")
-        raise ExportError(f"{path / MANIFEST}: {text}.") from error
+        raise ExportError(f"{path / MANIFEST}: {text.removesuffix('.')}.") from error
     data = manifest.source.get("data")
     predictor.data = data if isinstance(data, dict) else {}
     return predictor

@@ -260,6 +260,14 @@ class RowPredictor(ABC):
         return [(row, next(answers) if problem is None else problem) for row, problem in results]
 
 
+def is_answerable(predictor: RowPredictor, row: str | Row) -> bool:
+    try:
+        predictor.check(predictor.row(row))
+    except DataError:  # as a text without a mask
+        return False
+    return True
+
+
 class ExportedPredictor(RowPredictor):
     """Answers rows as the trained model did, without torch, by its saved text processor."""
 

@@ -431,8 +431,7 @@ def run_grid(
             write_atomic(folder / "table.tsv", table.tsv())
             if table.seeded:
                 write_atomic(folder / "cells.tsv", table.cells_tsv())
-            command = shlex.join(command_line())
-            page = grid_html(table, f"{planned.name}: {kind}", command)
+            page = grid_html(table, f"{planned.name}: {kind}", shlex.join(command_line()))
             write_atomic(folder / "report.html", page)
     return folder, table
 

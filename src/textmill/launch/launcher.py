@@ -21,15 +21,12 @@ class Job(Protocol):
 
     def poll(self) -> int | None:
         """The exit code; negative or above 128 for a signal; None while it waits or runs."""
-        ...
 
     def stop(self) -> None:
         """Asks it to save and end."""
-        ...
 
     def kill(self) -> None:
         """Ends it at once."""
-        ...
 
 
 class Launcher(Protocol):
@@ -42,7 +39,6 @@ class Launcher(Protocol):
 
     def start(self, words: Sequence[str], log: Path, name: str) -> Job:
         """Starts ``textmill`` with words; its output goes to ``log``, ``name`` names the job."""
-        ...
 
 
 class LocalJob:

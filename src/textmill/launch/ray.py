@@ -124,7 +124,6 @@ class RayJob:
         return self._code
 
     def stop(self) -> None:
-        """Asks it to save and end."""
         self._stopped = True
         self._engine.cancel(self._task)
 

@@ -153,7 +153,6 @@ class DatasetMentions(Pipeline[MentionedDatasets]):
         return MentionedDatasets(text=given.text, spans=spans, **given.place)
 
 
-def word_places(text: str, start: int = 0, end: int | None = None) -> list[tuple[int, int]]:
+def word_places(text: str, start: int, end: int) -> list[tuple[int, int]]:
     """Where each word of a part of a text begins and ends, as the training data has words."""
-    stop = len(text) if end is None else end
-    return [match.span() for match in _WORD.finditer(text, start, stop)]
+    return [match.span() for match in _WORD.finditer(text, start, end)]

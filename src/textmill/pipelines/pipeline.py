@@ -59,11 +59,8 @@ class PipelineResult(Answer):
     def row(self) -> dict[str, Any]:
         """The result as plain data, as JSON has it; of an error only its text and place."""
         found = super().row()
-        if self.error is not None:
-            return {
-                name: found[name] for name in ("text", "line", "page", "error") if name in found
-            }
-        return found
+        names = found if self.error is None else ("text", "line", "page", "error")
+        return {name: found[name] for name in names if name in found}
 
     def lines(self) -> list[str]:
         """What a terminal shows of it."""
@@ -277,10 +274,8 @@ class Pipeline(ABC, Generic[R]):
         """The results for texts that are read, in order; some hundred are answered together."""
         for some in row_chunks(texts, lambda given: len(given.text)):
             problems = [each.problem or text_problem(each.text) for each in some]
-            asked = [
-                [] if problem else self.rows(each)
-                for each, problem in zip(some, problems, strict=True)
-            ]
+            both = zip(some, problems, strict=True)
+            asked = [[] if problem else self.rows(each) for each, problem in both]
             found = self._answered([row for rows in asked for row in rows])
             for given, problem, rows in zip(some, problems, asked, strict=True):
                 answered = [next(found) for _ in rows]

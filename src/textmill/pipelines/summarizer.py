@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
 
 from typing_extensions import override
 
-from textmill.errors import DataError, UserError
-from textmill.exported.row_predictor import RowPredictor
+from textmill.errors import UserError
+from textmill.exported.row_predictor import RowPredictor, is_answerable
 from textmill.pipelines.find_model import ModelWanted
 from textmill.pipelines.given_text import GivenText, PlacedSpan
 from textmill.pipelines.pipeline import Answered, Pipeline, PipelineResult
@@ -99,8 +99,7 @@ class Summarizer(Pipeline[Summary]):
         allow_code: bool = False,
     ) -> None:
         if part not in get_args(Part):
-            known = ", ".join(get_args(Part))
-            raise UserError(f"part is {part!r}; wanted one of {known}.")
+            raise UserError(f"part is {part!r}; wanted one of {', '.join(get_args(Part))}.")
         super().__init__(model, device=device, allow_code=allow_code)
         self.part = part
         if sentences is not None:
@@ -147,11 +146,7 @@ class Summarizer(Pipeline[Summary]):
         processor = self.processor
         if isinstance(processor, ExtractText):
             return len(sentence_places(text)) <= processor.limits["sentences"]
-        try:
-            self.predictor.check({self.predictor.columns[0]: text})
-        except DataError:
-            return False
-        return True
+        return is_answerable(self.predictor, text)
 
     @override
     def result(self, given: GivenText, answered: Answered) -> Summary:
@@ -182,5 +177,4 @@ class Summarizer(Pipeline[Summary]):
 
 
 def _first(text: str, places: Sequence[tuple[int, int]], count: int) -> str:
-    """The first sentences of a text."""
     return text[: places[count - 1][1]]

@@ -83,8 +83,7 @@ def use_by_plan(session: Session) -> RowUse:
 def use_by_task(task: Task) -> RowUse:
     """What a built task reads of rows; one of the recipe's own may read any column."""
     ours = type(task).__module__.startswith("textmill.")
-    labels = task.text.ingredients.get("labels")
-    check = _check_of(getattr(task, "config", None), labels)
+    check = _check_of(getattr(task, "config", None), task.text.ingredients.get("labels"))
     return RowUse(task.text.columns if ours else None, check)
 
 

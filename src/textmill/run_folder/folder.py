@@ -392,5 +392,4 @@ def git_state(folder: Path) -> dict[str, Any] | None:
 
 
 def command_line() -> list[str]:
-    """The command as typed."""
     return [Path(sys.argv[0]).name, *sys.argv[1:]]

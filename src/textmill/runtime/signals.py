@@ -30,7 +30,6 @@ class StopSignals:
 
     def __init__(self) -> None:
         self.received: int | None = None
-        self._owner = os.getpid()
         self._previous: dict[int, Any] = {}
 
     def __enter__(self) -> "StopSignals":

@@ -6,7 +6,7 @@ from typing import Any
 
 from textmill.errors import DataError
 from textmill.exported.manifest import ExportError, ExportManifest, is_export
-from textmill.exported.row_predictor import RowPredictor
+from textmill.exported.row_predictor import RowPredictor, is_answerable
 from textmill.runtime.files import opened, parse_json, read_all
 
 RUN = "run.json"
@@ -34,7 +34,7 @@ def examples_of(served: Path, predictor: RowPredictor) -> list[dict[str, Any]]:
         short = [row for row in found if len(json.dumps(row)) <= LONGEST]
         if short:
             spread = short[:: max(1, len(short) // SHOWN)][:SHOWN]
-            return [row for row in spread if _can_be_asked(row, predictor)]
+            return [row for row in spread if is_answerable(predictor, row)]
     return []
 
 
@@ -48,11 +48,3 @@ def _run_of(served: Path) -> Path:
         return run if key and ExportManifest.read(served).source.get("key") == key else served
     except (DataError, ExportError, AttributeError):
         return served
-
-
-def _can_be_asked(row: dict[str, Any], predictor: RowPredictor) -> bool:
-    try:
-        predictor.check(predictor.row(row))
-    except DataError:  # as a text without a mask
-        return False
-    return True

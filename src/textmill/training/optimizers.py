@@ -80,8 +80,7 @@ class Optimizer(Component):
         @override
         def build(self, *, module: nn.Module, task: Task | None = None) -> torch.optim.Optimizer:  # type: ignore[override]
             """Makes the optimizer over the task's parameter groups, else the module's own."""
-            line = freeze(module, self.freeze)
-            if line is not None:
+            if line := freeze(module, self.freeze):
                 LOG.info(line)
             groups = (
                 [{"params": list(module.parameters())}] if task is None else task.parameter_groups()

@@ -173,7 +173,8 @@ class Selection(Component):
                 f"{shown(peak.value)} at step {peak.step:,} (trainer.selection.standard_errors)."
             )
         patience, end = self._patience_enough()
-        if peak.step == steps and longer and not self._is_perfect(peak.value):
+        perfect = is_share(self.config.metric, peak.value) and peak.value == max(self.sign, 0.0)
+        if peak.step == steps and longer and not perfect:
             lines.append(f"The best step is the last one; a longer run may be better: {longer}.")
         elif self.config.patience is None and 4 * end <= 3 * steps:
             lines.append(
@@ -181,10 +182,6 @@ class Selection(Component):
                 f"{patience} the run would have ended at step {end:,}, with the same weights."
             )
         return lines
-
-    def _is_perfect(self, value: float) -> bool:
-        share = is_share(self.config.metric, value)
-        return share and value == (1.0 if self.sign > 0 else 0.0)
 
     def _patience_enough(self) -> tuple[int, float]:
         """The least patience, from 3 on, that keeps the best, and the step at which it ends."""

@@ -285,9 +285,7 @@ def shared_batches(batches: Batches, ranks: Ranks, *, fill: bool = False) -> Bat
 
     A batch of which the rank has no row is None; with ``fill`` a part of it that does not count.
     """
-    if ranks.size == 1:
-        return batches
-    if isinstance(batches, KnownBatches):
+    if isinstance(batches, KnownBatches) and ranks.size > 1:
         return batches.share(ranks.env.rank, ranks.size, fill=fill)
     return whole_batches(batches, ranks, fill=fill)
 

@@ -84,13 +84,9 @@ class Names:
             except UserError as error:
                 self.problems.append(Problem(str(error)))
                 continue
-            name = word.path[0]
-            if (
-                len(word.path) == 1
-                and isinstance(word.node, Scalar)
-                and word.node.text.startswith("@")
-            ):
-                self.swap(name, word.node.text, word.place)
+            name, node = word.path[0], word.node
+            if len(word.path) == 1 and isinstance(node, Scalar) and node.text.startswith("@"):
+                self.swap(name, node.text, word.place)
             elif self.named(name):
                 self.type_word(word.tree())
             else:

@@ -143,9 +143,7 @@ def _with_bases(parts: Iterable[Any]) -> Iterator[Any]:
 
 def _is_own(value: Any) -> bool:
     name = getattr(value, "__module__", None)
-    if name is None or inspect.isbuiltin(value):
-        return False
-    if name.partition(".")[0] in _NOT_OWN:
+    if name is None or inspect.isbuiltin(value) or name.partition(".")[0] in _NOT_OWN:
         return False
     file = getattr(sys.modules.get(name), "__file__", None)
     return file is None or _is_own_file(Path(file).absolute())

@@ -162,9 +162,7 @@ def one_of(node: Node, options: Mapping[Any, Any], names: Sequence[Any] | None =
             return options[option]
         if option is None and is_null(node):
             return None
-    listed = ", ".join(
-        repr(option) if names is None else str(option) for option in names or options
-    )
+    listed = ", ".join(map(repr, options) if names is None else map(str, names))
     raise WrongTypeError(f"wanted one of {listed}, found {shown(node)}.")
 
 

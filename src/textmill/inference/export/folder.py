@@ -12,8 +12,9 @@ from typing import Any
 from textmill.errors import UserError, worded
 from textmill.exported.formats import FORMATS, ExportSettings, format_of
 from textmill.exported.manifest import GRAPH, seal_folder
+from textmill.exported.row_predictor import is_answerable
 from textmill.inference.export.compare import Comparison
-from textmill.inference.export.quality import is_answerable, measure_quality, spread
+from textmill.inference.export.quality import measure_quality, spread
 from textmill.inference.load import Predictor
 from textmill.models.lora import merged
 from textmill.runtime.files import make_folder, new_folder

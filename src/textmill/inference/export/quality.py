@@ -9,12 +9,12 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from textmill.errors import DataError, UserError, worded
+from textmill.errors import UserError, worded
 from textmill.exported.ctranslate2 import ExportedLanguageModel
 from textmill.exported.formats import ExportSettings
 from textmill.exported.language import ExportedMaskedModel
 from textmill.exported.manifest import ExportError
-from textmill.exported.row_predictor import RowPredictor
+from textmill.exported.row_predictor import RowPredictor, is_answerable
 from textmill.inference.load import Predictor
 from textmill.metrics.metric import Direction
 from textmill.metrics.tables import format_value, is_of_label
@@ -154,15 +154,6 @@ def spread(rows: Sequence[Row], most: int) -> Sequence[Row]:
     return rows if len(rows) <= most else [rows[i * len(rows) // most] for i in range(most)]
 
 
-def is_answerable(predictor: Predictor, row: Row) -> bool:
-    """Whether a predictor has an answer to a row."""
-    try:
-        predictor.check(predictor.row(row))
-    except DataError:
-        return False
-    return True
-
-
 def _answered(task: Task, predictor: RowPredictor, rows: Sequence[Row]) -> Values:
     metrics = task.measured(predictor.answers, rows)
     ways = {name: way for each in metrics.values() for name, way in each.directions().items()}
@@ -212,5 +203,4 @@ class _GraphMasks(nn.Module):
 
     def project(self, places: Tensor) -> Tensor:
         """Logits of tokens at places. *Shape:* :math:`(N,2)` to :math:`(N,V)`."""
-        found = self.exported.scores(self.ids.numpy(), *places.numpy().T)
-        return torch.from_numpy(found)
+        return torch.from_numpy(self.exported.scores(self.ids.numpy(), *places.numpy().T))

@@ -10,7 +10,6 @@ from bisect import bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
-from statistics import median
 
 from textmill.pipelines.documents.document import Line
 
@@ -233,19 +232,14 @@ def _gaps(lines: Sequence[Line]) -> list[float]:
     found = [0.0] * len(lines)
     if not steps:
         return found
-    usual = min(median(steps.values()), _often_least(list(steps.values())))
+    # The least distance that is no exception: lines of one reference, where most have one line.
+    usual = sorted(steps.values())[len(steps) // 10]
     wider = {n for n, step in steps.items() if step > (1 + GAP) * usual}
     if len(wider) < 2 or not 0.04 * len(steps) <= len(wider) <= 0.8 * len(steps):
         return found
     for n in steps:
         found[n] = BY_PLACE if n in wider else -BY_PLACE / 2
     return found
-
-
-def _often_least(steps: Sequence[float]) -> float:
-    """The least distance that is no exception: lines of one reference, where most have one line."""
-    ordered = sorted(steps)
-    return ordered[len(ordered) // 10]
 
 
 def _says(lines: Sequence[Line], n: int) -> float:

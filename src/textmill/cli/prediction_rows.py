@@ -112,8 +112,7 @@ class LineRows:
         from textmill.data.bad_rows import BadRow
         from textmill.data.formats.lines import bare_lines
 
-        lines = bare_lines(longest=LONGEST, encoding=self.encoding)
-        scan = lines.scan(self.stream, self.name)
+        scan = bare_lines(longest=LONGEST, encoding=self.encoding).scan(self.stream, self.name)
         for number, found in scan:
             problem = None
             if isinstance(found, BadRow):

@@ -147,11 +147,8 @@ class Component:
             config.owner = cls
         elif hasattr(cls, "Config"):
             # A subclass without a Config of its own still owns one, so that its Config builds it.
-            cls.Config = type(
-                "Config",
-                (cls.Config,),
-                {"__module__": cls.__module__, "__doc__": cls.Config.__doc__},
-            )
+            space = {"__module__": cls.__module__, "__doc__": cls.Config.__doc__}
+            cls.Config = type("Config", (cls.Config,), space)
             cls.Config.__qualname__ = f"{cls.__qualname__}.Config"
             cls.Config.owner = cls
 

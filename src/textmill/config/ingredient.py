@@ -25,7 +25,6 @@ REPLACEABLE = frozenset(STANDARD) - {"env", "xp", "entry_point"}
 WITH_DEFAULT = frozenset({"module", "task", "optimizer", "lr_scheduler", "trainer", "reporters"})
 """Those that are something where a recipe says nothing; ``None`` for another is what it is then."""
 
-
 EVALUATION_DATA = ("valid_data", "test_data")
 """None where a recipe has none; a setting of one makes it as the training data are."""
 

@@ -82,8 +82,7 @@ class CrfForward(Forward):
         *others, scores = graph.run(graph_inputs(columns, lengths))
         wanted = *columns["words"].shape[:2], len(self.transitions) - 2
         if scores.shape != wanted:
-            message = f"scores of labels are {scores.shape}, not {wanted}"
-            raise ValueError(message)
+            raise ValueError(f"scores of labels are {scores.shape}, not {wanted}")
         real = np.arange(scores.shape[1]) < lengths["words"][:, None]
         numbers, chances = decode_with_chances(scores, real, self.transitions)
         return _cut(others, numbers, chances, lengths["words"])
@@ -97,11 +96,9 @@ def _cut(
 ) -> Iterable[Any]:
     longest = int(lengths.max(initial=0))
     if numbers.ndim != 2 or numbers.shape != chances.shape or numbers.shape[1] < longest:
-        message = f"labels of words are {numbers.shape} and {chances.shape}"
-        raise ValueError(message)
+        raise ValueError(f"labels of words are {numbers.shape} and {chances.shape}")
     if not np.issubdtype(numbers.dtype, np.integer) or (numbers < 0).any():
-        message = "labels of words are no numbers of labels"
-        raise ValueError(message)
+        raise ValueError("labels of words are no numbers of labels")
     for *said, number, chance, end in zip(*others, numbers, chances, lengths.tolist(), strict=True):
         yield (*said, number[:end], chance[:end])
 
@@ -165,8 +162,7 @@ class WindowForward(Forward):
         width = parts["context"].shape[1]
         shapes = [each.shape for each in (start, last, *none)]
         if shapes[:2] != [(count, width)] * 2 or shapes[2:] not in ([], [(count,)]):
-            message = f"scores of {count} parts of {width} tokens are {shapes}"
-            raise ValueError(message)
+            raise ValueError(f"scores of {count} parts of {width} tokens are {shapes}")
         around = ((0, 0), (0, self.size - width))
         odds = none[0] if none else np.full(count, -np.inf)
         return np.pad(start, around), np.pad(last, around), odds

@@ -237,8 +237,7 @@ def plan_cells(
                 )
             cells.append(cell)
         except TextmillError as error:
-            found = error.problems if isinstance(error, PlanError) else [error]
-            for problem in found:
+            for problem in error.problems if isinstance(error, PlanError) else [error]:
                 problems.setdefault(str(problem), []).append(label)
         say(f"planned {number} of {len(wanted)} cells")
     if problems:
@@ -267,8 +266,7 @@ def plan_cell(
     def read() -> Mapping[str, str]:
         # What decides which rows are read, and the files that it names.
         data = {n: planned.plan.settings.get(n) for n in reached(planned.plan.nodes, DATA)}
-        found = [data, named_paths(planned.plan)]
-        settings = json.dumps(found, sort_keys=True, default=str)
+        settings = json.dumps([data, named_paths(planned.plan)], sort_keys=True, default=str)
         if settings not in digests:
             session = planned.start(Path(), "train", named.device)
             digests[settings] = read_data(session, planned.plan, None)

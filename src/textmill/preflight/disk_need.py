@@ -131,5 +131,4 @@ def _checkpoint_bytes(trainer: Trainer) -> int:
         trainer.task.text.save(Path(folder))
         text = size_of(Path(folder))
     weights = sum(map(tensors_size, tensors.values()))
-    state = optimizer_bytes(trainer.optimizer)
-    return weights + len(document) + text + CHECKPOINT_REST + state
+    return weights + len(document) + text + CHECKPOINT_REST + optimizer_bytes(trainer.optimizer)

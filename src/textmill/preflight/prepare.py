@@ -73,10 +73,8 @@ def prepare(
                 assert opened is not None, f"{store.folder} was just opened"
                 manifest, encoded = opened
                 ids = sum(len(column.values) for column in encoded.columns.values())
-                counted = (
-                    f"{encoded.num_rows:,} rows, {ids:,} tokens, {manifest.size / 1e6:,.1f} MB"
-                )
-                say(f"{name}: {counted} in {store.folder}")
+                counted = f"{encoded.num_rows:,} rows, {ids:,} tokens"
+                say(f"{name}: {counted}, {manifest.size / 1e6:,.1f} MB in {store.folder}")
                 folders[name] = store.folder
     return folders
 

@@ -199,11 +199,9 @@ class RunFolder:
         stem = recipe.removesuffix(".py").removesuffix(".yaml")
         name = re.sub(r"[^\w.-]+", "-", stem).strip("-.")
         folder = cls(Path(run_dir) if run_dir else Path("runs", name or "recipe", key))
-        return folder.free() if again else folder
-
-    def free(self) -> "RunFolder":
-        """This folder, or the first of ``-2``, ``-3``, … that does not exist."""
-        return next(folder for folder in self.numbered() if not folder.path.exists())
+        if not again:
+            return folder
+        return next(each for each in folder.numbered() if not each.path.exists())
 
     def numbered(self) -> "Iterator[RunFolder]":
         """This folder, then ``-2``, ``-3``, … beside it, whether they exist or not."""

@@ -180,8 +180,7 @@ class PredictionFile:
             schema = next(self._batches()).schema  # with its metadata, which pandas reads
         for name, called in final.items():
             schema = schema.append(pyarrow.field(_encodable(called), _type(self._answers[name])))
-        sink = pyarrow.PythonFile(_Unclosed(file), mode="w")
-        with ParquetWriter(sink, schema) as writer:
+        with ParquetWriter(pyarrow.PythonFile(_Unclosed(file), mode="w"), schema) as writer:
             for kept, answers in self._groups():
                 typed = isinstance(kept, list)
                 columns = _arrays(self._kept, kept) if typed else [*kept.columns]

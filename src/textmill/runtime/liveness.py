@@ -188,8 +188,7 @@ class Liveness:
         self._turns.put(_END)
         if self.error is not None and not self._ending.wait(GRACE):
             os._exit(self.exit_code)
-        for link in self._links.values():
-            link.close()
+        self._let_go()
 
     def _heard(self, rank: int) -> bool:
         """Does what a rank says; returns whether there may be more."""
@@ -239,7 +238,7 @@ class Liveness:
         return f"textmill/{self.attempt}/error"
 
     def _let_go(self) -> None:
-        """Closes, in a forked process, the copies that would keep the connections open."""
+        """Closes the connections; in a forked process, the copies that would keep them open."""
         for link in self._links.values():
             link.close()
 

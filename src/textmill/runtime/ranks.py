@@ -73,8 +73,7 @@ class Ranks:
                 import torch
 
                 torch.cuda.set_device(env.device)
-            found = dist.rendezvous(url, env.rank, env.world_size, timeout=timeout)
-            store, _, _ = next(found)
+            store, _, _ = next(dist.rendezvous(url, env.rank, env.world_size, timeout=timeout))
         host = urlsplit(url).hostname or os.environ.get("MASTER_ADDR")
         self._liveness = Liveness(env, store, host=host, timeout=_GROUP_TIMEOUT)
         if not dist.is_initialized():

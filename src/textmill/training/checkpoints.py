@@ -216,12 +216,10 @@ class _Rows:
 
     def joined(self, states: Sequence[Any]) -> Any:
         (first, plain), *_ = states
-        whole = {
-            name: torch.cat([tensors[name] for tensors, _ in states])
-            if self._of(name, one)
-            else one
-            for name, one in first.items()
-        }
+        whole = dict(first)
+        for name, one in first.items():
+            if self._of(name, one):
+                whole[name] = torch.cat([tensors[name] for tensors, _ in states])
         return join_state(whole, plain)
 
     def share(self, state: Any, rank: int, world_size: int) -> Any:

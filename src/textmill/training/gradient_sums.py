@@ -87,9 +87,7 @@ class GradientSums(Replicated):
     def __init__(self, ranks: Ranks, parameters: Sequence[nn.Parameter]) -> None:
         self.ranks, self.parameters = ranks, parameters
         self._groups = list(_grouped(parameters[::-1])) if ranks.size > 1 else []
-        self._group: dict[Tensor, _Group] = {
-            p: group for group in self._groups for p in group.parameters
-        }
+        self._group: dict[Tensor, _Group] = {p: g for g in self._groups for p in g.parameters}
         self._used: set[Tensor] = set()
         self._next = 0
 

@@ -133,8 +133,7 @@ def rate_factors(
                 f"optimizer.layer_decay={layer_decay} needs a stack of layers (an nn.ModuleList); "
                 f"{type(module).__name__} has none. Write optimizer.rates by name instead."
             )
-        below = max(deep.values()) + 1
-        deep |= dict.fromkeys(input_parameters(module), below)
+        deep |= dict.fromkeys(input_parameters(module), max(deep.values()) + 1)
         factors = {parameter: layer_decay**depth for parameter, depth in deep.items()}
     chosen = {
         parameter: factor

@@ -66,9 +66,7 @@ def deciding_names(plan: Plan) -> list[str]:
 
 def _dotted(value: Any) -> str:
     name, module = getattr(value, "__qualname__", ""), getattr(value, "__module__", "")
-    if str(module).startswith(SCRIPT_MODULE):
-        return str(name)
-    return f"{module}.{name}"
+    return str(name) if str(module).startswith(SCRIPT_MODULE) else f"{module}.{name}"
 
 
 def key_settings(plan: Plan) -> dict[str, Any]:

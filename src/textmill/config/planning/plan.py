@@ -123,7 +123,6 @@ def make_plan(
             reader = planner.reader_of(node)
             values = reader.fields(node.wiring.settings, node.layers, node.name)
             planner.complete(node, values)
-
         waiting, bare = planner.place(bare, whole), []
     plan = planner.finished(targets)
     if plan.problems and not draft:

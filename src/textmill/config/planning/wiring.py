@@ -21,8 +21,6 @@ from textmill.config.values.annotations import PLAIN, hints, is_settable, is_val
 from textmill.config.values.raw_values import Entries
 from textmill.config.values.typed_values import INVALID, plain
 
-_EMPTY = inspect.Parameter.empty
-
 
 @dataclass
 class Wiring:
@@ -133,14 +131,9 @@ def _sort(wiring: Wiring, owner: str, parameter: Parameter, known: Callable[[str
                 f"name an ingredient. Rename one of the two."
             )
         wiring.dependencies[name] = (name, parameter)
-    elif name in STANDARD:
-        if parameter.required:
-            wiring.dependencies[name] = (name, parameter)
-        else:
-            wiring.unfilled.append(name)
-    elif annotation in (_EMPTY, Any):
+    elif name not in STANDARD and annotation in (inspect.Parameter.empty, Any):
         _sort_untyped(wiring, owner, parameter)
-    elif is_settable(annotation):
+    elif name not in STANDARD and is_settable(annotation):
         wiring.settings.append(parameter)
     elif parameter.required:
         wiring.dependencies[name] = (name, parameter)

@@ -223,8 +223,7 @@ def _bound_names(body: list[ast.stmt]) -> Iterator[tuple[str, ast.stmt]]:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             yield node.name, node
         elif isinstance(node, ast.Assign | ast.AnnAssign):
-            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-            for target in targets:
+            for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
                 for leaf in ast.walk(target):
                     if isinstance(leaf, ast.Name) and isinstance(leaf.ctx, ast.Store):
                         yield leaf.id, node

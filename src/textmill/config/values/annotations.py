@@ -109,9 +109,7 @@ def is_settable(annotation: Any) -> bool:
     if union is not None:
         return all(is_settable(member) for member in union)
     if isinstance(origin, type) and issubclass(origin, Sequence | Mapping | Set):
-        return all(
-            argument is ... or argument is Any or is_settable(argument) for argument in arguments
-        )
+        return all(each is ... or each is Any or is_settable(each) for each in arguments)
     if not isinstance(annotation, type) or origin is not None:
         return False
     if issubclass(annotation, enum.Enum | timedelta | Path):
@@ -215,9 +213,8 @@ def fits(produced: Any, wanted: Any) -> bool:
     made, need = _plain_class(produced), _plain_class(wanted)
     if made is None or need is None or _is_protocol(need) or _is_protocol(made):
         return True
-    if need is float and issubclass(made, int):
-        return True
-    return issubclass(made, need) or issubclass(need, made)
+    is_number = need is float and issubclass(made, int)
+    return is_number or issubclass(made, need) or issubclass(need, made)
 
 
 def _plain_class(annotation: Any) -> type[Any] | None:

@@ -230,11 +230,4 @@ _Dumper.add_representer(str, _represent_text)
 
 def dump_yaml(data: Any) -> str:
     """Plain data (dicts, lists, text, numbers, bools, None) as block YAML in the given order."""
-    return yaml.dump(
-        data,
-        Dumper=_Dumper,
-        sort_keys=False,
-        allow_unicode=True,
-        default_flow_style=False,
-        width=100,
-    )
+    return yaml.dump(data, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=100)

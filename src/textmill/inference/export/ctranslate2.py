@@ -181,8 +181,7 @@ def write_graph(
     vocab: VocabInfo = task.text.tokenizer.vocab_info
     with torch.no_grad():
         if isinstance(task, Seq2Seq):
-            start_idx = task.text.target_prefix[0]
-            spec = _seq2seq_spec(module, vocab, start_idx)
+            spec = _seq2seq_spec(module, vocab, task.text.target_prefix[0])
         elif isinstance(module, PretrainedLanguageModel):
             loader, spec = _pretrained_spec(module)
             names = names_of(vocab, rows=len(module.output_weight))
@@ -314,8 +313,7 @@ def _fill_stack(side: Any, stack: LayerStack) -> None:
             _fill_attention(target.attention, layer.get_submodule("cross_attention"))
             norm = layer.get_submodule("cross_attention_residual.norm")
             _fill_norm(target.attention.layer_norm, norm)
-        block = layer.get_submodule("feed_forward")
-        _fill_feed_forward(target.ffn, block)
+        _fill_feed_forward(target.ffn, layer.get_submodule("feed_forward"))
         _fill_norm(target.ffn.layer_norm, layer.get_submodule("feed_forward_residual.norm"))
 
 

@@ -64,7 +64,6 @@ class ExportWriter(ABC):
 
 
 def writer_of(name: str) -> ExportWriter:
-    """The writer of a format."""
     writer: ExportWriter = importlib.import_module(f"textmill.inference.export.{name}").WRITER
     return writer
 

@@ -247,8 +247,7 @@ def _compare(task: GenerativeTask, folder: Path, rows: Sequence[Row]) -> Compari
 
 def _asked(task: GenerativeTask, rows: Sequence[Row]) -> list[_Asked]:
     if isinstance(task, Seq2Seq):
-        encoded = task.text.encode(rows, with_targets=False)["source"]
-        pairs = zip(rows, encoded, strict=True)
+        pairs = zip(rows, task.text.encode(rows, with_targets=False)["source"], strict=True)
         before = _before(task)
         return [_Asked(before + source_text(row), ids.tolist(), []) for row, ids in pairs]
     texts = [row[task.config.column] for row in rows]

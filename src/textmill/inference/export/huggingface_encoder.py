@@ -63,12 +63,10 @@ VECTORS = """from sentence_transformers import SentenceTransformer
 
 vectors = SentenceTransformer("FOLDER").encode(["a text", "another"])"""
 
-
-_BERTS: Final = ("bert.pooler.dense", "classifier", "tanh")
 _ROBERTAS: Final = ("classifier.dense", "classifier.out_proj", "tanh")
 _DEBERTAS: Final = ("pooler.dense", "classifier", "")
 _TEXT_HEADS: Final = {
-    "bert": _BERTS,
+    "bert": ("bert.pooler.dense", "classifier", "tanh"),
     "camembert": _ROBERTAS,
     "deberta": _DEBERTAS,
     "deberta-v2": _DEBERTAS,
@@ -247,8 +245,7 @@ def _answers_apart(
         batch = collate_columns(cut, text.inputs, np.array([number]))
         read = _read(_encoder(task), batch)
         if number not in over and read.whole:
-            ids = _ids_of(task, tokenizer, row)
-            refuse_other_ids(rows, number, ids, read.ids[0].tolist())
+            refuse_other_ids(rows, number, _ids_of(task, tokenizer, row), read.ids[0].tolist())
         [answer] = task.answers(_scores(task, model, read), batch)
         yield difference(ours[number], task.answer_row(task.text.completed(answer, row)))
 
@@ -384,10 +381,8 @@ def _texts(module: Scored, task: Any, kind: str) -> Form:
     if settings is None:
         return Form(why="task.loss makes other probabilities of scores than are made there")
     if not activation:
-        settings |= {
-            "pooler_hidden_act": pooling.config.activation,
-            "pooler_hidden_size": pooling.out_dim,
-        }
+        settings["pooler_hidden_act"] = pooling.config.activation
+        settings["pooler_hidden_size"] = pooling.out_dim
     head = _layer(dense, pooling.dense) | _layer(out, scores, span=_span(task))
     return Form("AutoModelForSequenceClassification", settings, head)
 
@@ -418,10 +413,7 @@ def _answers(task: Any) -> dict[str, Any] | None:
 
 
 def _span(task: Any) -> tuple[float, float] | None:
-    found: tuple[float, float] | None = (
-        task.text.number.span if isinstance(task, DocumentRegression | PairRegression) else None
-    )
-    return found
+    return task.text.number.span if isinstance(task, DocumentRegression | PairRegression) else None
 
 
 def _layer(

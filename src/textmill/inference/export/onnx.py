@@ -152,8 +152,7 @@ class _Outputs(nn.Module):
 def _write_columns(task: ColumnsTask, folder: Path, rows: Sequence[Row]) -> dict[str, Any]:
     text, forward = task.text, task.exported_forward
     encoded = text.encode(rows, with_targets=False, truncate=True)
-    some = np.arange(3) % len(rows)
-    columns, lengths = padded_columns(encoded, text.all, some, least=LEAST)
+    columns, lengths = padded_columns(encoded, text.all, np.arange(3) % len(rows), least=LEAST)
     tensors = {
         name: torch.from_numpy(array).to(task.device)
         for name, array in graph_inputs(columns, lengths).items()

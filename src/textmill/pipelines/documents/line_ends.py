@@ -77,8 +77,7 @@ def join_lines(
             starts.append((length, line.page))
         parts.append(line.text)
         length += len(line.text)
-    text = "".join(parts)
-    return Passage(text.removesuffix(SOFT), label=label, starts=tuple(starts))
+    return Passage("".join(parts).removesuffix(SOFT), label=label, starts=tuple(starts))
 
 
 def _between(before: str, after: str, vocabulary: Vocabulary) -> tuple[int, str]:

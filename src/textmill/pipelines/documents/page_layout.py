@@ -178,8 +178,7 @@ def _gutter(rows: Sequence[_Row]) -> tuple[float, Bands] | None:
     if not best[0]:
         return None
     middle = best[1][len(best[1]) // 2]
-    white = ~wide[:, middle]
-    bands = _bands(white, left[:, middle], right[:, middle + GUTTER])
+    bands = _bands(~wide[:, middle], left[:, middle], right[:, middle + GUTTER])
     return low + (middle + GUTTER / 2) * BIN, bands
 
 
@@ -267,9 +266,7 @@ PLAIN = {
     ),
     **dict.fromkeys((0x2010, 0x2011), "-"),
     **dict.fromkeys((0x200B, 0x200C, 0x200D, 0xFEFF), ""),
-    0x2028: " ",
-    0x2029: " ",
-    0x85: " ",
+    **dict.fromkeys((0x2028, 0x2029, 0x85), " "),
 }
 """What is the same character to whoever reads; no superscript becomes a digit."""
 ACCENTS = {
@@ -286,10 +283,7 @@ def written(text: str) -> str:
     A soft hyphen stays only at the end, where it says that a word goes on.
     """
     text = " ".join(text.translate(PLAIN).split())
-    if text.endswith("\u00ad"):
-        text = text.replace("\u00ad", "") + "\u00ad"
-    elif "\u00ad" in text:
-        text = text.replace("\u00ad", "")
+    text = text.replace("\u00ad", "") + "\u00ad" * text.endswith("\u00ad")
     if not text.isascii():
         text = unicodedata.normalize("NFC", ACCENTED.sub(_accented, text))
     return text

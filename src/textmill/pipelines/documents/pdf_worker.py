@@ -59,9 +59,8 @@ class _Word:
         height, width = self.top - self.bottom, self.right - self.left
         level = abs(bottom - self.bottom) + abs(top - self.top) <= SAME_LINE * height
         upright = abs(left - self.left) + abs(right - self.right) <= SAME_LINE * width
-        if not level and not upright:
-            return False
-        if level and not self.left - FAR * height <= left <= self.right + FAR * height:
+        jumps = level and not self.left - FAR * height <= left <= self.right + FAR * height
+        if jumps or not (level or upright):
             return False
         self.left, self.right = min(self.left, left), max(self.right, right)
         self.bottom, self.top = min(self.bottom, bottom), max(self.top, top)

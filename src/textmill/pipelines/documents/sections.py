@@ -319,11 +319,9 @@ def _abstract_end(lines: Sequence[Line], start: int) -> int:
     last = min(len(lines), start + LONGEST_ABSTRACT)
     for n in range(start + 1, last):
         line, before = lines[n], lines[n - 1]
-        if ABSTRACT_ENDS.match(heading_key(line.text)):
-            return n
-        if usual and line.y - before.y > WIDER * usual and line.page == before.page:
-            return n
-        if line.column != before.column and before.text.endswith("."):
+        far = usual and line.y - before.y > WIDER * usual and line.page == before.page
+        next_column = line.column != before.column and before.text.endswith(".")
+        if far or next_column or ABSTRACT_ENDS.match(heading_key(line.text)):
             return n
     return last
 

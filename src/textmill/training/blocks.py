@@ -18,6 +18,7 @@ from torch.utils.checkpoint import checkpoint
 
 from textmill.errors import UserError
 
+BACKEND = "inductor"
 VARIANTS = 64
 """Times that torch compiles one function before it gives up: blocks of one class share theirs, and
 each is compiled with and without a mask and for a few ranges of sizes."""
@@ -47,7 +48,7 @@ def compiled(module: nn.Module, *, use: bool) -> Iterator[None]:
 
     blocks = blocks_of(module)
     for block in blocks:
-        block.compile(backend="inductor", dynamic=True)
+        block.compile(backend=BACKEND, dynamic=True)
     try:
         with torch._dynamo.config.patch(recompile_limit=VARIANTS), warnings.catch_warnings():
             # torch's compiler says so of what it looks at itself.

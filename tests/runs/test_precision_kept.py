@@ -8,7 +8,9 @@ import torch
 
 import textmill
 from tests.runs.tiny import write_recipe
+from textmill.cli.main import main
 from textmill.errors import UserError
+from textmill.models.machine import Measured, present, processor
 from textmill.run_folder.folder import RunFolder
 from textmill.training.precision import TYPES
 
@@ -28,9 +30,9 @@ def kinds(monkeypatch):
     found = set()
     cast = torch.autocast
 
-    def noted(device, dtype):
-        found.add(dtype)
-        return cast(device, dtype=dtype)
+    def noted(device, dtype=None, *, enabled=True):
+        found.update({dtype} if enabled else ())
+        return cast(device, dtype=dtype, enabled=enabled)
 
     monkeypatch.setattr(torch, "autocast", noted)
     return found
@@ -63,3 +65,38 @@ def test_another_precision_than_a_run_began_with_is_refused():
     with pytest.raises(UserError) as caught:
         textmill.train(run.folder, ["trainer.precision=fp32"], allow_code=True)
     assert "cannot go on with another trainer.precision: that is another run" in str(caught.value)
+
+
+@pytest.fixture
+def table(tmp_path, monkeypatch):
+    """The table of a machine that is fastest in bf16, as ``textmill bench --machine`` keeps it."""
+    monkeypatch.setenv("TEXTMILL_CACHE", str(tmp_path / "cache"))
+    measured = Measured(processor(), torch.__version__, 1, 300.0, 400.0, 100.0, 200.0)
+    monkeypatch.setattr("textmill.models.machine_steps.measure", lambda: measured)
+    present.cache_clear()
+    yield tmp_path / "cache" / "machine.json"
+    present.cache_clear()
+
+
+def test_a_run_computes_as_this_machine_was_measured_and_keeps_it(table, kinds, caplog, capsys):
+    assert main(["bench", "--machine"]) == 0
+    printed = capsys.readouterr().out
+    assert "bfloat16, fused attention in float32           100 ms" in printed
+    assert "  trainer.precision=bf16\n" in printed
+    assert str(table) in printed
+    run = textmill.train("tiny.py", SHORT)
+    found = {"precision": "bf16", "kernels": {"linear": "torch", "attention": "fp32"}}
+    assert found.items() <= info(run).items()
+    table.unlink()
+    present.cache_clear()
+    kinds.clear()
+    with caplog.at_level(logging.INFO, "textmill"):
+        textmill.train("tiny.py", ["trainer.max_steps=4"])
+    assert kinds == {TYPES["bf16"]}
+    assert "trainer.precision=auto: bf16 on cpu, as when this run began." in caplog.messages
+    assert found.items() <= info(run).items()
+
+
+def test_what_to_measure_is_asked_for(capsys):
+    assert main(["bench"]) == 2
+    assert "--machine" in capsys.readouterr().err

@@ -1,12 +1,16 @@
 """Products are narrow, everything that is kept is not, and a run is as reproducible."""
 
+from contextlib import nullcontext
+
 import pytest
 import torch
 
 from textmill.errors import UserError
+from textmill.models.layers.linear import ROWS, LinearLayer
 from textmill.models.losses import cross_entropy, projected_cross_entropy
 from textmill.tasks import Translation
-from textmill.training.precision import TYPES, autocast, settled
+from textmill.tasks.task import Loss
+from textmill.training.precision import TYPES, Arithmetic, autocast, settled
 
 
 class Sees(Translation):
@@ -42,6 +46,26 @@ def test_a_device_without_such_products_is_refused(monkeypatch):
     monkeypatch.setitem(TYPES, "fp16", torch.float64)
     with pytest.raises(UserError, match="does not compute with on cpu"):
         autocast("fp16", "cpu")
+
+
+def test_each_pass_in_bf16_computes_with_the_weights_that_the_last_step_left():
+    """The optimizers that torch calls fused do not count the versions of what they move."""
+    torch.manual_seed(1)
+    layer, x = LinearLayer(8, 4), torch.randn(2 * ROWS, 8)
+    optimizer = torch.optim.AdamW(layer.parameters(), lr=0.5, fused=True)
+    arithmetic = Arithmetic("bf16", "cpu")
+
+    def compute():
+        return Loss(layer(x).float().square().sum(), torch.tensor(1))
+
+    for _ in range(3):
+        with torch.no_grad():
+            wanted = compute().total
+        arithmetic.begin()
+        found = arithmetic.differentiate(compute, nullcontext()).total
+        torch.testing.assert_close(found.detach(), wanted, rtol=0.01, atol=0)
+        optimizer.step()
+        optimizer.zero_grad()
 
 
 @pytest.mark.parametrize("projected", [False, True])

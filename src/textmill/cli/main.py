@@ -54,6 +54,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "train and try a translator on a generated corpus, in minutes",
     ),
     "runs": ("textmill.cli.runs", "list, verify, compare and prune runs"),
+    "bench": ("textmill.cli.bench", "measure which way to compute is the fastest on this machine"),
     "list": (
         "textmill.cli.list",
         "list what recipes can name: experiments, optimizers, models, ...",

@@ -5,25 +5,26 @@ mask of dropout is another sample of the same distribution). They are chosen for
 hand; a setting of :class:`Fast` takes one away, for a comparison.
 """
 
-import functools
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from pathlib import Path
-from typing import Literal
-
-import torch
+from dataclasses import asdict, replace
+from typing import Any, Literal
 
 from textmill.config.component import Config as BaseConfig
+from textmill.models import machine
 
 
 class Fast(BaseConfig):
     """Settings of the faster paths: ``trainer.fast``."""
 
     linear: Literal["auto", "torch", "onednn"] = "auto"
-    """Library of the matrix products on a CPU. ``auto`` takes oneDNN where torch's own choice, MKL,
-    leaves AVX-512 unused: on processors that are not Intel's, where one product then takes 0.45 of
-    the time; ``torch`` is torch's choice everywhere."""
+    """Library of the matrix products of float32 on a CPU. ``auto`` takes what ``textmill bench
+    --machine`` found to be faster; if that was not run, oneDNN where torch's own choice, MKL,
+    leaves AVX-512 unused: on AMD's processors, where a product then takes 0.45 of the time."""
+    attention: Literal["auto", "fp32", "bf16"] = "auto"
+    """Type of fused attention on a CPU in steps of bf16. ``auto`` takes what ``textmill bench
+    --machine`` found to be faster; if that was not run, bf16 on processors with AMX."""
     dropout_masks: bool = True
     """Dropout masks on a CPU out of 16 random bits a feature, added to the residual in the same
     pass: 174 instead of 838 microseconds for 1,040 tokens of 128 features."""
@@ -34,6 +35,9 @@ class Fast(BaseConfig):
     """Whether memory that was freed stays with the process (glibc): on a CPU every step else asks
     the kernel for the same pages again, which takes a tenth of its time."""
 
+
+KERNELS = ("linear", "attention")
+"""The paths that are chosen by :mod:`textmill.models.machine`."""
 
 _active: ContextVar[Fast] = ContextVar("fast", default=Fast())  # noqa: B039  # it is frozen
 
@@ -53,24 +57,20 @@ def now() -> Fast:
     return _active.get()
 
 
+def settled(paths: Fast, recorded: Mapping[str, Any] | None = None) -> Fast:
+    """The paths without any ``auto``: what a run has recorded at its first start, else the best."""
+    known = recorded or asdict(machine.present())
+    chosen = {name: known[name] for name in KERNELS if getattr(paths, name) == "auto"}
+    return replace(paths, **chosen)
+
+
 def linear_library() -> Literal["torch", "onednn"]:
     """The library of matrix products in use on a CPU."""
-    if (chosen := now().linear) != "auto":
-        return chosen
-    return "onednn" if has_fast_onednn() else "torch"
+    chosen = now().linear
+    return machine.present().linear if chosen == "auto" else chosen
 
 
-@functools.cache
-def has_fast_onednn() -> bool:
-    """Whether oneDNN beats MKL here: a processor with AVX-512 that is not Intel's.
-
-    It is read from ``/proc/cpuinfo`` and not measured: a measurement could choose differently when
-    a run is resumed.
-    """
-    if not torch.backends.mkldnn.is_available():
-        return False
-    try:
-        text = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace")
-    except OSError:  # not Linux
-        return False
-    return "AuthenticAMD" in text and "avx512f" in text
+def attention_type() -> Literal["fp32", "bf16"]:
+    """The type of fused attention in use on a CPU in steps of bf16."""
+    chosen = now().attention
+    return machine.present().attention if chosen == "auto" else chosen

@@ -13,7 +13,7 @@ from torch.nn import functional as F
 from typing_extensions import override
 
 from textmill.errors import UserError
-from textmill.models.layers.linear import linear
+from textmill.models.layers.linear import bf16_copy, in_bf16, linear, product
 
 
 @dataclass(frozen=True)
@@ -138,9 +138,9 @@ class _Gradients:
         if self.weight is not None and grad.dtype == torch.float32:
             self.weight.addmm_(grad.t(), hidden)
         elif self.weight is not None:
-            self.weight += linear(grad.t(), hidden.t())
+            self.weight += (product if in_bf16() else F.linear)(grad.t(), hidden.t())
         if self.bias is not None:
-            self.bias += grad.sum(0)
+            self.bias += grad.sum(0, dtype=self.bias.dtype)
 
 
 class _ProjectedCrossEntropy(torch.autograd.Function):
@@ -161,6 +161,9 @@ class _ProjectedCrossEntropy(torch.autograd.Function):
         ]
         gradients = _Gradients(*wanted)
         total, nll = torch.zeros((2,), device=hidden.device, dtype=wide).unbind()
+        if hidden.device.type == "cpu" and in_bf16():
+            hidden, weight = bf16_copy(hidden), bf16_copy(weight)
+            bias = None if bias is None else bf16_copy(bias)
         size = max(LEAST_LABELS, SCORES // len(weight))
         for start in range(0, len(targets), size):
             part = slice(start, start + size)

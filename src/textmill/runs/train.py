@@ -20,6 +20,7 @@ from textmill.data.mixture import Mixture
 from textmill.errors import RunError
 from textmill.exported.formats import format_of
 from textmill.inference.load import text_parts
+from textmill.models import fast
 from textmill.preflight.data_preview import (
     data_summary,
     first_row,
@@ -349,6 +350,7 @@ def build_trainer(
     facts: dict[str, Any] = {"max_tokens": cells}
     if isinstance(trainer, Trainer):
         facts["precision"] = _settled_precision(trainer, folder.info.get("precision"))
+        facts["kernels"] = _settled_kernels(trainer, folder.info.get("kernels"))
         if sentence := mixed_sources(trainer.data.data):
             LOG.info(sentence)
     built = built_sizes(session, plan)
@@ -369,6 +371,12 @@ def _settled_precision(trainer: Trainer, before: Any) -> str:
     if (precision, device) == ("fp16", "cpu"):
         LOG.warning("trainer.precision=fp16: most processors compute it more slowly than fp32.")
     return precision
+
+
+def _settled_kernels(trainer: Trainer, before: Any) -> dict[str, str]:
+    """Sets how a run's steps are computed on a CPU; ``auto`` stays what it was, too."""
+    trainer.fast = fast.settled(trainer.config.fast, before)
+    return {name: getattr(trainer.fast, name) for name in fast.KERNELS}
 
 
 def _since(before: object) -> str:

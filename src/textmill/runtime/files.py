@@ -34,6 +34,15 @@ LEFTOVER = re.compile(r"\.(?P<final>.+)\.(tmp|old)-(?P<owner>\d{1,10})", re.DOTA
 """The name of what is half-written, half-deleted or moved aside; with the id of the process."""
 _STORAGE_ERRNOS = frozenset({EDQUOT, EFBIG, EIO, ENOSPC, EROFS})
 
+
+def cache_folder() -> Path:
+    """What is kept for other runs: ``$TEXTMILL_CACHE``, else ``textmill`` in the user's cache."""
+    named = os.environ.get("TEXTMILL_CACHE")
+    if named:
+        return Path(named)
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "textmill"
+
+
 # -- writing
 
 

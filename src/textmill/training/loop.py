@@ -9,6 +9,7 @@ import torch
 
 from textmill.config.component import Component
 from textmill.metrics.reporters import Reporter
+from textmill.models import fast
 from textmill.runtime.devices import Env, Experiment
 from textmill.tasks.task import Task
 from textmill.training.checkpoints import RunCheckpoints
@@ -57,6 +58,7 @@ class Trainer(Component):
     ) -> None:
         given = sources_of(task, train_data, valid_data, test_data)
         self.config, self.task, self.xp = config, task, xp
+        self.fast = fast.settled(config.fast)
         self.schedule, self.optimizer = lr_scheduler, optimizer
         task.module.to(env.device)
         self.clock = Clock(config.until)
@@ -101,7 +103,7 @@ class Trainer(Component):
 
     def fit(self) -> Progress:
         """Trains, or goes on training, and evaluates the best weights in the end."""
-        settled = kernels(self.config, self.task)
+        settled = kernels(self.config, self.fast, self.task)
         with self.stops, closing(self.audience.reporters), settled:
             try:
                 self.start()

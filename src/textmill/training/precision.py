@@ -10,6 +10,8 @@ from torch import Tensor
 
 from textmill.checkpoint.parts import Stateful
 from textmill.errors import UserError
+from textmill.models import machine
+from textmill.models.layers.linear import keeping_copies
 from textmill.tasks.task import Loss
 
 Numbers = Literal["fp32", "bf16", "fp16"]
@@ -31,8 +33,12 @@ def settled(
     """
     if precision == "auto":
         place = torch.device(device)
+        if recorded:
+            return recorded
+        if place.type == "cpu":
+            return machine.present().precision
         has_it = place.type == "cuda" and torch.cuda.get_device_capability(place) >= AMPERE
-        return recorded or ("bf16" if has_it else "fp32")
+        return "bf16" if has_it else "fp32"
     return precision
 
 
@@ -60,16 +66,17 @@ def autocast(precision: Numbers, device: str | torch.device) -> AbstractContextM
 class Arithmetic:
     """How the numbers of a step are computed; what is kept is float32.
 
-    Another one, as with copies of the weights in bfloat16, makes them in :meth:`begin`, and has
-    them in the module in :meth:`differentiate`.
+    On a CPU, a pass in bf16 makes one copy of each matrix of weights.
     """
 
     def __init__(self, numbers: Numbers, device: str | torch.device) -> None:
         self.numbers, self.scale = numbers, LossScale(numbers)
         self.autocast = autocast(numbers, device)
+        self._copies = dict[Tensor, Tensor]()
 
     def begin(self) -> None:
         """Called before each pass over the batches of a step: the weights are those of the pass."""
+        self._copies.clear()
 
     def differentiate(
         self, compute: Callable[[], Loss], sending: AbstractContextManager[None]
@@ -78,10 +85,11 @@ class Arithmetic:
 
         ``sending`` is open during the backward pass.
         """
-        with self.autocast:
-            loss = compute()
-        with sending:
-            self.scale.of(loss.total).backward()
+        with keeping_copies(self._copies):
+            with self.autocast:
+                loss = compute()
+            with sending:
+                self.scale.of(loss.total).backward()
         return loss
 
 

@@ -111,16 +111,16 @@ def _check_factor(schedule: Any, total: int | None) -> None:
 
 
 @contextmanager
-def kernels(config: TrainerConfig, task: Task) -> Iterator[None]:
+def kernels(config: TrainerConfig, paths: fast.Fast, task: Task) -> Iterator[None]:
     """Computes by the faster paths of a step, and each block as the settings have it.
 
     The process has its former paths again afterwards, and the module its own calls.
     """
-    if config.fast.keep_memory:
+    if paths.keep_memory:
         keep_memory()
     blocks, again = task.module, config.activation_checkpointing
     with (
-        fast.using(config.fast),
+        fast.using(paths),
         compiled(blocks, use=config.compile),
         checkpointed(blocks, use=again),
     ):

@@ -53,8 +53,9 @@ class TrainerConfig(Config, first=FIRST):
     """So many steps in a row that are not finite end a run of ``skip`` or ``rollback``, too."""
     precision: Precision = "auto"
     """Type of the matrix products in training steps: ``auto`` is ``bf16`` on CUDA devices that can
-    compute in it (capability 8), else ``fp32``; ``fp16`` scales the loss. A run keeps the type that
-    it began with; weights, gradients and the optimizer are float32 in any case."""
+    compute in it (capability 8), and on CPUs where ``textmill bench --machine`` found it faster;
+    else ``fp32``. ``fp16`` scales the loss. A run keeps the type that it began with; weights,
+    gradients and the optimizer are float32 in any case."""
     compile: bool = False
     """Whether torch compiles the blocks of the module for training steps: the first steps take
     minutes, and a resumed run equals the undisturbed one only to rounding."""

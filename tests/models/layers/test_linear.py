@@ -6,7 +6,7 @@ from torch.nn import functional as F
 
 from textmill.models import fast
 from textmill.models.fast import Fast
-from textmill.models.layers.linear import ROWS, LinearLayer, linear
+from textmill.models.layers.linear import ROWS, LinearLayer, keeping_copies, linear
 
 
 @pytest.fixture(autouse=True)
@@ -50,14 +50,33 @@ def test_other_types_and_small_products_are_left_to_torch():
     assert torch.equal(layer(x), F.linear(x, layer.weight, layer.bias))
 
 
-def test_autocast_is_obeyed():
-    with torch.autocast("cpu", torch.bfloat16):
-        assert LinearLayer(8, 4)(torch.randn(2 * ROWS, 8)).dtype == torch.bfloat16
+@pytest.mark.parametrize("given", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("rows", [ROWS, 3 * ROWS + 5, 7])
+def test_bf16_is_as_near_as_torchs_own_and_its_gradients_are_of_float32(given, rows):
+    torch.manual_seed(0)
+    x, above = torch.randn(rows, 24).to(given), torch.randn(rows, 40)
+    weight, bias = torch.randn(40, 24), torch.randn(40)
+
+    def computed(apply):
+        leaves = [t.clone().requires_grad_() for t in (x, weight, bias)]
+        with torch.autocast("cpu", torch.bfloat16):
+            y = apply(*leaves)
+        assert y.dtype == torch.bfloat16
+        y.backward(above.bfloat16())
+        return [y.detach(), *(leaf.grad for leaf in leaves)]
+
+    for ours, theirs in zip(computed(linear), computed(F.linear), strict=True):
+        assert ours.dtype == theirs.dtype
+        assert (ours - theirs).float().norm() < 0.005 * theirs.float().norm()
 
 
-def test_auto_asks_the_processor_only(monkeypatch):
-    with fast.using(Fast()):
-        monkeypatch.setattr(fast, "has_fast_onednn", lambda: True)
-        assert fast.linear_library() == "onednn"
-        monkeypatch.setattr(fast, "has_fast_onednn", lambda: False)
-        assert fast.linear_library() == "torch"
+def test_a_parameter_is_copied_once_until_the_copies_are_cleared():
+    layer, x, copies = LinearLayer(8, 4), torch.randn(ROWS, 8), {}
+    with torch.no_grad(), keeping_copies(copies), torch.autocast("cpu", torch.bfloat16):
+        first = layer(x)
+        layer.weight.mul_(2)
+        layer.bias.mul_(2)
+        assert torch.equal(layer(x), first)
+        copies.clear()
+        assert torch.equal(layer(x), 2 * first)
+    assert {*copies} == {layer.weight, layer.bias}

@@ -7,7 +7,6 @@ begun anew. Its name is a digest of what it is made of. One process makes it; ot
 import hashlib
 import json
 import logging
-import os
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -16,7 +15,13 @@ from pathlib import Path
 from typing import Any, ClassVar, Self
 
 from textmill.errors import InUseError, RunError, StorageError
-from textmill.runtime.files import clean_leftovers, make_folder, new_folder, write_file
+from textmill.runtime.files import (
+    cache_folder,
+    clean_leftovers,
+    make_folder,
+    new_folder,
+    write_file,
+)
 from textmill.runtime.lock import Lock
 from textmill.runtime.sealed import SealedFiles
 
@@ -68,18 +73,10 @@ class StoreManifest(SealedFiles):
         return found
 
 
-def store_root() -> Path:
-    """Where stores are kept: ``$TEXTMILL_CACHE``, else ``textmill`` in the user's cache folder."""
-    named = os.environ.get("TEXTMILL_CACHE")
-    if named:
-        return Path(named)
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "textmill"
-
-
 def store_folder(kind: str, facts: Mapping[str, Any]) -> Path:
     """The store that is made of ``facts``, whether it is there yet or not."""
     digest = hashlib.sha256(json.dumps(dict(facts), sort_keys=True).encode()).hexdigest()
-    return store_root() / kind / digest[:32]
+    return cache_folder() / kind / digest[:32]
 
 
 @contextmanager
@@ -94,7 +91,7 @@ def locked(folder: Path) -> Iterator[None]:
     except StorageError as error:
         raise StorageError(
             f"{error} The environment variable TEXTMILL_CACHE names the folder that stores are "
-            f"in; now it is {store_root()}."
+            f"in; now it is {cache_folder()}."
         ) from error
     lock, told = Lock(place), False
     while True:

@@ -133,7 +133,7 @@ class TaskModule(LightningModule):
                 f"accumulate_grad_batches={given}, which decides. Give the Trainer {wanted}, as "
                 "as_trainer does, or the recipe trainer.accumulate=1."
             )
-        self._fit.enter_context(kernels(self.settings, self.task))
+        self._fit.enter_context(kernels(self.settings, self.settings.fast, self.task))
 
     @override
     def on_fit_end(self) -> None:

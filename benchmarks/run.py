@@ -326,7 +326,8 @@ def pretrained_table(lab: Lab) -> None:
     say_what_counts(found, lab.threads)
 
     def row(peer: str, lines: list[Line]) -> list[str]:
-        base = found.get(f"Trainer, {peer.rpartition(', ')[2]}")
+        loop, _, texts = peer.rpartition(", ")
+        base = found.get(f"Trainer{', bf16' if loop.endswith('bf16') else ''}, {texts}")
         faster = times(lab.threads, lines, base) if base else "-"
         return [*speeds(peer, lines), faster, f"{others(lines):.2f}"]
 

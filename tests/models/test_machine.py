@@ -13,12 +13,13 @@ from textmill.models.fast import Fast
 from textmill.models.layers.attention import MultiHead
 from textmill.models.machine import FILE, Kernels, Measured, measured, present, processor
 
-HERE = Measured(processor(), torch.__version__, 2, 400.0, 200.0, 100.0, 300.0)
+HERE = Measured(processor(), torch.__version__, 2, 1.1, 400.0, 200.0, 100.0, 300.0)
 
 
 @pytest.fixture(autouse=True)
 def cache(tmp_path, monkeypatch):
     monkeypatch.setenv("TEXTMILL_CACHE", str(tmp_path / "cache"))
+    (tmp_path / "cache").mkdir()
     present.cache_clear()
     yield tmp_path / "cache"
     present.cache_clear()
@@ -34,7 +35,7 @@ def cache(tmp_path, monkeypatch):
     ],
 )
 def test_the_fastest_way_is_chosen(milliseconds, kernels):
-    assert Measured("", "", 1, *map(float, milliseconds)).kernels == kernels
+    assert Measured("", "", 1, 1.0, *map(float, milliseconds)).kernels == kernels
 
 
 def test_what_is_kept_is_read_where_processor_and_torch_are_the_same():
@@ -51,9 +52,9 @@ def test_what_is_kept_is_read_where_processor_and_torch_are_the_same():
     ("content", "said"),
     [
         ("{", "not readable as JSON"),
-        ("[]", "does not say processor, torch, threads, torch_products"),
+        ("[]", "does not say processor, torch, threads, spread, fp32_torch"),
         (json.dumps({**asdict(HERE), "threads": "2"}), "threads cannot be '2'"),
-        (json.dumps({**asdict(HERE), "torch_products": 0.0}), "torch_products cannot be 0.0"),
+        (json.dumps({**asdict(HERE), "fp32_torch": 0.0}), "fp32_torch cannot be 0.0"),
     ],
 )
 def test_what_nobody_measured_is_not_taken(cache, caplog, content, said):
@@ -64,6 +65,25 @@ def test_what_nobody_measured_is_not_taken(cache, caplog, content, said):
         Measured.read(cache / FILE)
     assert present() == usual
     assert said in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("function", "error"), [("exists", PermissionError()), ("home", RuntimeError("no home"))]
+)
+def test_a_cache_that_cannot_be_looked_into_is_none(monkeypatch, function, error):
+    def fail(*_):
+        raise error
+
+    monkeypatch.delenv("TEXTMILL_CACHE")
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    monkeypatch.setattr(f"pathlib.Path.{function}", fail)
+    assert present() == machine.usual()
+
+
+def test_nothing_is_measured_where_there_is_nothing_to_choose_from(monkeypatch):
+    monkeypatch.setattr(machine_steps, "has_bf16", lambda: False)
+    with pytest.raises(UserError, match="There is nothing to choose from"):
+        machine_steps.measure()
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 import json
 import logging
+from dataclasses import asdict
 
 import pytest
 import torch
@@ -9,8 +10,8 @@ import torch
 import textmill
 from tests.runs.tiny import write_recipe
 from textmill.cli.main import main
-from textmill.errors import UserError
-from textmill.models.machine import Measured, present, processor
+from textmill.errors import RunError, UserError
+from textmill.models.machine import Measured, present, processor, usual
 from textmill.run_folder.folder import RunFolder
 from textmill.training.precision import TYPES
 
@@ -71,7 +72,11 @@ def test_another_precision_than_a_run_began_with_is_refused():
 def table(tmp_path, monkeypatch):
     """The table of a machine that is fastest in bf16, as ``textmill bench --machine`` keeps it."""
     monkeypatch.setenv("TEXTMILL_CACHE", str(tmp_path / "cache"))
-    measured = Measured(processor(), torch.__version__, 1, 300.0, 400.0, 100.0, 200.0)
+    kernels = usual()  # the table says otherwise
+    of_libraries = (300.0, 400.0) if kernels.linear == "onednn" else (400.0, 300.0)
+    of_attention = (200.0, 100.0) if kernels.attention == "fp32" else (100.0, 200.0)
+    times = *of_libraries, *of_attention
+    measured = Measured(processor(), torch.__version__, 1, 2.0, *times)
     monkeypatch.setattr("textmill.models.machine_steps.measure", lambda: measured)
     present.cache_clear()
     yield tmp_path / "cache" / "machine.json"
@@ -80,12 +85,16 @@ def table(tmp_path, monkeypatch):
 
 def test_a_run_computes_as_this_machine_was_measured_and_keeps_it(table, kinds, caplog, capsys):
     assert main(["bench", "--machine"]) == 0
-    printed = capsys.readouterr().out
-    assert "bfloat16, fused attention in float32           100 ms" in printed
+    printed, said = capsys.readouterr()
+    assert "took 2.0 times as long at times: other programs were at work" in said
+    assert "bfloat16, attention in bfloat16, too " in printed
     assert "  trainer.precision=bf16\n" in printed
     assert str(table) in printed
     run = textmill.train("tiny.py", SHORT)
-    found = {"precision": "bf16", "kernels": {"linear": "torch", "attention": "fp32"}}
+    kernels = asdict(present())
+    assert kernels.pop("precision") == "bf16"
+    assert all(kernels[name] != value for name, value in asdict(usual()).items() if name in kernels)
+    found = {"precision": "bf16", "kernels": kernels}
     assert found.items() <= info(run).items()
     table.unlink()
     present.cache_clear()
@@ -95,6 +104,23 @@ def test_a_run_computes_as_this_machine_was_measured_and_keeps_it(table, kinds, 
     assert kinds == {TYPES["bf16"]}
     assert "trainer.precision=auto: bf16 on cpu, as when this run began." in caplog.messages
     assert found.items() <= info(run).items()
+
+
+@pytest.mark.parametrize("kernels", [{"linear": "torch"}, ["torch"], {"linear": 1, "attention": 2}])
+def test_kernels_that_no_run_writes_are_refused(kernels):
+    run = textmill.train("tiny.py", SHORT)
+    RunFolder(run.folder).write_info(finished=False, kernels=kernels)
+    with pytest.raises(RunError, match=r"run\.json: 'kernels' is not what a run writes: "):
+        textmill.train("tiny.py", SHORT)
+
+
+def test_a_cache_folder_that_cannot_be_made_is_said_first(tmp_path, monkeypatch, capsys):
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("TEXTMILL_CACHE", str(tmp_path / "file" / "cache"))
+    assert main(["bench", "--machine"]) == 1
+    said = capsys.readouterr().err
+    assert "TEXTMILL_CACHE names another cache folder" in said
+    assert "Measuring" not in said
 
 
 def test_what_to_measure_is_asked_for(capsys):

@@ -69,28 +69,34 @@ def test_each_pass_in_bf16_computes_with_the_weights_that_the_last_step_left():
 
 
 @pytest.mark.parametrize("projected", [False, True])
-def test_the_loss_is_summed_in_float32(projected):
+@pytest.mark.parametrize("given", [torch.float32, torch.bfloat16, torch.float64])
+def test_the_loss_is_summed_in_float32(projected, given):
     torch.manual_seed(1)
-    hidden = torch.randn(600, 16, requires_grad=True)
-    weight = (torch.randn(900, 16) / 4).requires_grad_()
+    kind = torch.promote_types(given, torch.float32)
+    hidden = torch.randn(600, 16, dtype=given, requires_grad=True)
+    weight = (torch.randn(900, 16, dtype=kind) / 4).requires_grad_()
+    bias = torch.randn(900, dtype=kind, requires_grad=True)
     targets = torch.randint(900, (600,))
 
-    def loss():
+    def total_of(hidden):
         if projected:
-            return projected_cross_entropy(hidden, weight, None, targets, label_smoothing=0.1)
-        logits = torch.nn.functional.linear(hidden, weight)
-        return cross_entropy(logits, targets, label_smoothing=0.1)
+            loss = projected_cross_entropy(hidden, weight, bias, targets, label_smoothing=0.1)
+        else:
+            logits = torch.nn.functional.linear(hidden, weight, bias)
+            loss = cross_entropy(logits, targets, label_smoothing=0.1)
+        return loss.total
 
-    wanted = loss().total
-    gradients = torch.autograd.grad(wanted, (hidden, weight))
+    total = total_of(hidden.to(kind))
+    wanted = torch.autograd.grad(total, (hidden, weight, bias))
     with torch.autocast("cpu", torch.bfloat16):
-        found = loss().total
-    narrow = torch.autograd.grad(found, (hidden, weight))
-    assert found.dtype == torch.float32
-    torch.testing.assert_close(found, wanted, rtol=1e-3, atol=0)
-    for one, other in zip(narrow, gradients, strict=True):
-        assert one.dtype == torch.float32
-        assert (one - other).norm() < 0.02 * other.norm()
+        found = total_of(hidden)
+    assert found.dtype == kind
+    torch.testing.assert_close(found, total, rtol=1e-3, atol=0)
+    most = 1e-9 if kind == torch.float64 else 0.02
+    narrow = torch.autograd.grad(found, (hidden, weight, bias))
+    for ours, theirs, of in zip(narrow, wanted, (hidden, weight, bias), strict=True):
+        assert ours.dtype == of.dtype
+        assert (ours - theirs).norm() < most * theirs.norm()
 
 
 @pytest.mark.parametrize(

@@ -4,11 +4,13 @@ import argparse
 import sys
 from dataclasses import fields
 
-WAYS = {
-    "torch_products": "float32, products by torch's own choice",
-    "onednn_products": "float32, products by oneDNN",
-    "fp32_attention": "bfloat16, fused attention in float32",
-    "bf16_attention": "bfloat16, fused attention, too",
+from textmill.errors import StorageError
+
+STEPS = {
+    "fp32_torch": "float32, products by torch's own choice",
+    "fp32_onednn": "float32, products by oneDNN",
+    "bf16_but_attention": "bfloat16, attention in float32",
+    "bf16": "bfloat16, attention in bfloat16, too",
 }
 
 
@@ -26,18 +28,32 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 
 def run(_: argparse.Namespace) -> int:
-    print("Measuring training steps; this takes less than a minute.", file=sys.stderr)
-    from textmill.models.machine_steps import measure
+    from textmill.models.machine import STEADY
+    from textmill.models.machine_steps import TOKENS, measure
+    from textmill.runtime.files import cache_folder, make_folder
 
+    try:
+        make_folder(cache_folder())
+    except (StorageError, RuntimeError) as error:  # Python finds no home
+        raise StorageError(
+            f"{error}\nThe environment variable TEXTMILL_CACHE names another cache folder."
+        ) from error
+    print("Measuring training steps; this takes less than a minute.", file=sys.stderr)
     found = measure()
-    path, kernels = found.write(), found.kernels
-    print(f"{found.processor}, torch {found.torch}, {found.threads} threads; a training step of a")
-    print("translator of 2 + 2 layers and 256 features, 1,024 tokens a side:")
-    for name, words in WAYS.items():
+    print(f"{found.processor}, torch {found.torch}, threads: {found.threads}")
+    print(f"A training step of a translator of 256 features, {TOKENS:,} tokens a side:")
+    for name, words in STEPS.items():
         print(f"  {words:<42}{getattr(found, name):8,.0f} ms")
-    print("Settings of auto, from now on:")
-    for field in fields(kernels):
+    if found.spread > STEADY:
+        print(
+            f"The same step took {found.spread:.1f} times as long at times: other programs were at "
+            "work. Measure again when they are not.",
+            file=sys.stderr,
+        )
+    path = found.write()
+    print("Runs that begin from now on compute with these, where a setting is auto:")
+    for field in fields(kernels := found.kernels):
         prefix = "trainer." if field.name == "precision" else "trainer.fast."
         print(f"  {prefix}{field.name}={getattr(kernels, field.name)}")
-    print(f"Kept in {path}; delete it to go back to what is known of the processor's kind.")
+    print(f"Kept in {path}. Without that file they are chosen by the kind of the processor.")
     return 0

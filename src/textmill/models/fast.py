@@ -67,7 +67,8 @@ def settled(paths: Fast, recorded: Mapping[str, Any] | None = None) -> Fast:
 def linear_library() -> Literal["torch", "onednn"]:
     """The library of matrix products in use on a CPU."""
     chosen = now().linear
-    return machine.present().linear if chosen == "auto" else chosen
+    library = machine.present().linear if chosen == "auto" else chosen
+    return library if machine.has_onednn() else "torch"
 
 
 def attention_type() -> Literal["fp32", "bf16"]:

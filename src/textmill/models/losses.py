@@ -13,7 +13,7 @@ from torch.nn import functional as F
 from typing_extensions import override
 
 from textmill.errors import UserError
-from textmill.models.layers.linear import bf16_copy, in_bf16, linear, product
+from textmill.models.layers.linear import bf16_copy, is_in_bf16, linear, product
 
 
 @dataclass(frozen=True)
@@ -132,13 +132,15 @@ class _Gradients:
     weight: Tensor | None
     bias: Tensor | None
 
-    def add(self, part: slice, grad: Tensor, *, hidden: Tensor, weight: Tensor) -> None:
+    def add(
+        self, part: slice, grad: Tensor, *, hidden: Tensor, weight: Tensor, narrow: bool
+    ) -> None:
         if self.hidden is not None:
             self.hidden[part] = linear(grad, weight.t())
         if self.weight is not None and grad.dtype == torch.float32:
             self.weight.addmm_(grad.t(), hidden)
         elif self.weight is not None:
-            self.weight += (product if in_bf16() else F.linear)(grad.t(), hidden.t())
+            self.weight += (product if narrow else F.linear)(grad.t(), hidden.t())
         if self.bias is not None:
             self.bias += grad.sum(0, dtype=self.bias.dtype)
 
@@ -161,7 +163,8 @@ class _ProjectedCrossEntropy(torch.autograd.Function):
         ]
         gradients = _Gradients(*wanted)
         total, nll = torch.zeros((2,), device=hidden.device, dtype=wide).unbind()
-        if hidden.device.type == "cpu" and in_bf16():
+        narrow = is_in_bf16(hidden)
+        if narrow:
             hidden, weight = bf16_copy(hidden), bf16_copy(weight)
             bias = None if bias is None else bf16_copy(bias)
         size = max(LEAST_LABELS, SCORES // len(weight))
@@ -174,7 +177,7 @@ class _ProjectedCrossEntropy(torch.autograd.Function):
             total = total + _smoothed(part_nll, log_probs, label_smoothing)
             if any(ctx.needs_input_grad):
                 grad = _of_scores(log_probs.exp_(), labels, label_smoothing).to(hidden.dtype)
-                gradients.add(part, grad, hidden=hidden[part], weight=weight)
+                gradients.add(part, grad, hidden=hidden[part], weight=weight, narrow=narrow)
         ctx.save_for_backward(gradients.hidden, gradients.weight, gradients.bias)
         ctx.mark_non_differentiable(nll)
         return total, nll

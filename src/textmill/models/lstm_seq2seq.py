@@ -5,7 +5,6 @@ from typing import Literal
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
 from typing_extensions import override
 
 from textmill.config.component import Config as BaseConfig
@@ -14,6 +13,7 @@ from textmill.errors import UserError
 from textmill.models import registries
 from textmill.models.decoder_state import DecoderMemory, length_mask
 from textmill.models.encoders.lstm import LstmEncoder, lstm_layers, run_layers
+from textmill.models.layers.attention import fused_attention
 from textmill.models.layers.dropout import Dropout
 from textmill.models.layers.linear import LinearLayer, TokenScores
 from textmill.models.layers.word_embeddings import token_table
@@ -100,7 +100,7 @@ class LstmDecoder(nn.Module):
         # Rows that share a memory (the beams of a source) are queries of one attention over it.
         queries = self.query(hidden).view(state.memory.shape[0], 1, -1, hidden.shape[-1])
         memory = state.memory[:, None]
-        context = F.scaled_dot_product_attention(queries, memory, memory, state.mask, scale=1.0)
+        context = fused_attention(queries, memory, memory, state.mask, scale=1.0)
         both = torch.cat([hidden, context.view_as(hidden)], dim=-1)
         out: Tensor = self.dropout(self.combine(both).tanh())
         return out

@@ -15,12 +15,14 @@ from typing import Literal, Self
 import torch
 
 from textmill.errors import UserError
-from textmill.runtime.files import cache_folder, make_folder, parse_json, read_all, write_atomic
+from textmill.runtime.files import cache_folder, parse_json, read_all, write_atomic
 
 LOG = logging.getLogger("textmill")
 
 FILE = "machine.json"
 LARGEST = 100_000
+STEADY = 1.3
+"""The largest spread of measurements beside which little else was at work."""
 WINS = 1.2
 """So many times as fast a step in bf16 has to be, for it to be chosen over float32."""
 INSTRUCTIONS = ("avx2", "avx512f", "avx512_bf16", "amx_bf16")
@@ -29,7 +31,7 @@ INSTRUCTIONS = ("avx2", "avx512f", "avx512_bf16", "amx_bf16")
 
 @dataclass(frozen=True)
 class Kernels:
-    """The ways of a CPU that settings of ``auto`` stand for."""
+    """What settings of ``auto`` stand for on a CPU."""
 
     linear: Literal["torch", "onednn"]
     """Library of the matrix products of float32."""
@@ -46,22 +48,24 @@ class Measured:
     processor: str
     torch: str
     threads: int
-    torch_products: float
-    """In float32, by torch's own choice of a library."""
-    onednn_products: float
-    """In float32, by oneDNN."""
-    fp32_attention: float
-    """In bfloat16, but fused attention in float32."""
-    bf16_attention: float
-    """In bfloat16."""
+    spread: float
+    """The median of the repetitions over the least, of the way that varied most."""
+    fp32_torch: float
+    """In float32, products by torch's own choice of a library."""
+    fp32_onednn: float
+    """In float32, products by oneDNN."""
+    bf16_but_attention: float
+    """In bfloat16, fused attention in float32."""
+    bf16: float
+    """In bfloat16, fused attention, too."""
 
     @property
     def kernels(self) -> Kernels:
-        wide = min(self.torch_products, self.onednn_products)
-        narrow = min(self.fp32_attention, self.bf16_attention)
+        wide = min(self.fp32_torch, self.fp32_onednn)
+        narrow = min(self.bf16_but_attention, self.bf16)
         return Kernels(
-            linear="onednn" if self.onednn_products < self.torch_products else "torch",
-            attention="bf16" if self.bf16_attention < self.fp32_attention else "fp32",
+            linear="onednn" if self.fp32_onednn < self.fp32_torch else "torch",
+            attention="bf16" if self.bf16 < self.bf16_but_attention else "fp32",
             precision="bf16" if wide >= WINS * narrow else "fp32",
         )
 
@@ -81,8 +85,7 @@ class Measured:
         return cls(**content)
 
     def write(self) -> Path:
-        """Keeps it for the processes that begin from now on."""
-        make_folder(cache_folder())
+        """Keeps it, in the cache folder that is there, for processes that begin from now on."""
         path = cache_folder() / FILE
         write_atomic(path, json.dumps(asdict(self), indent=1) + "\n")
         return path
@@ -90,20 +93,22 @@ class Measured:
 
 def measured() -> Measured | None:
     """What was measured on this processor with this torch; None if nothing was."""
-    path = cache_folder() / FILE
-    if not path.exists():
-        return None
     try:
+        path = cache_folder() / FILE
+        if not path.exists():
+            return None
         found = Measured.read(path)
     except UserError as error:
         LOG.warning("%s", error)
+        return None
+    except (OSError, RuntimeError):  # no folder that this process may look into, or no home
         return None
     return found if (found.processor, found.torch) == (processor(), torch.__version__) else None
 
 
 @functools.cache
 def present() -> Kernels:
-    """The ways that settings of ``auto`` stand for in this process."""
+    """What settings of ``auto`` stand for in this process."""
     found = measured()
     return usual() if found is None else found.kernels
 
@@ -114,12 +119,24 @@ def usual() -> Kernels:
     # takes 0.45 of the time. Without AMX the backward pass of attention in bf16 takes 12 times as
     # long as in float32 (torch 2.13, Zen 4).
     instructions = processor()
-    onednn = torch.backends.mkldnn.is_available() and "avx512f" in instructions
+    onednn = "AuthenticAMD" in instructions and "avx512f" in instructions
     return Kernels(
-        linear="onednn" if onednn and "AuthenticAMD" in instructions else "torch",
+        linear="onednn" if onednn else "torch",
         attention="bf16" if "amx_bf16" in instructions else "fp32",
         precision="fp32",
     )
+
+
+@functools.cache
+def has_onednn() -> bool:
+    """Whether this torch has oneDNN, its library for CPUs."""
+    return bool(torch.backends.mkldnn.is_available())
+
+
+@functools.cache
+def has_bf16() -> bool:
+    """Whether oneDNN computes in bfloat16 here."""
+    return has_onednn() and bool(torch.ops.mkldnn._is_mkldnn_bf16_supported())
 
 
 def processor() -> str:

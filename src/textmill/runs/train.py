@@ -17,7 +17,7 @@ from textmill.config.planning.session import Session
 from textmill.config.recipe import Recipe, experiments
 from textmill.config.sources.own_files import own_files
 from textmill.data.mixture import Mixture
-from textmill.errors import RunError
+from textmill.errors import RunError, UserError
 from textmill.exported.formats import format_of
 from textmill.inference.load import text_parts
 from textmill.models import fast
@@ -59,6 +59,7 @@ from textmill.runtime.ranks import Ranks
 from textmill.runtime.seeds import fold, seed_everything
 from textmill.tasks.task import Task
 from textmill.training.loop import Trainer
+from textmill.training.precision import settled
 from textmill.training.progress import Progress
 from textmill.training.run_setup import check_takes_task, check_trainer
 
@@ -350,7 +351,7 @@ def build_trainer(
     facts: dict[str, Any] = {"max_tokens": cells}
     if isinstance(trainer, Trainer):
         facts["precision"] = _settled_precision(trainer, folder.info.get("precision"))
-        facts["kernels"] = _settled_kernels(trainer, folder.info.get("kernels"))
+        facts["kernels"] = _settled_kernels(trainer, folder)
         if sentence := mixed_sources(trainer.data.data):
             LOG.info(sentence)
     built = built_sizes(session, plan)
@@ -365,7 +366,9 @@ def build_trainer(
 def _settled_precision(trainer: Trainer, before: Any) -> str:
     """Sets the precision of a run; ``auto`` stays what it was at the run's first start."""
     asked, device = trainer.config.precision, str(trainer.task.device)
-    precision = trainer.updates.compute_in(before)
+    # Hosts may differ; all ranks compute as rank 0 does.
+    first = trainer.updates.ranks.gather(settled(asked, device, recorded=before))[0]
+    precision = trainer.updates.compute_in(first)
     if asked == "auto" and (precision, device) != ("fp32", "cpu"):
         LOG.info("trainer.precision=auto: %s on %s%s.", precision, device, _since(before))
     if (precision, device) == ("fp16", "cpu"):
@@ -373,9 +376,15 @@ def _settled_precision(trainer: Trainer, before: Any) -> str:
     return precision
 
 
-def _settled_kernels(trainer: Trainer, before: Any) -> dict[str, str]:
+def _settled_kernels(trainer: Trainer, folder: RunFolder) -> dict[str, str]:
     """Sets how a run's steps are computed on a CPU; ``auto`` stays what it was, too."""
-    trainer.fast = fast.settled(trainer.config.fast, before)
+    try:
+        paths = fast.settled(trainer.config.fast, folder.info.get("kernels"))
+    except (KeyError, TypeError, UserError) as error:
+        raise RunError(
+            f"{folder.path / 'run.json'}: 'kernels' is not what a run writes: {error}"
+        ) from error
+    trainer.fast = trainer.updates.ranks.gather(paths)[0]
     return {name: getattr(trainer.fast, name) for name in fast.KERNELS}
 
 

@@ -78,6 +78,10 @@ class Arithmetic:
         """Called before each pass over the batches of a step: the weights are those of the pass."""
         self._copies.clear()
 
+    def end(self) -> None:
+        """Called after a pass."""
+        self._copies.clear()
+
     def differentiate(
         self, compute: Callable[[], Loss], sending: AbstractContextManager[None]
     ) -> Loss:

@@ -160,6 +160,7 @@ class Passes:
             # A gradient of the sum, for what divides it is known in the end.
             sending = nullcontext() if left else parallel.last_backward()
             losses.append(updates.arithmetic.differentiate(compute, sending).detach())
+        updates.arithmetic.end()
         self.losses = self.losses or losses
         examples, seconds = sum(batch.size for batch in self.batches), updates.clock.seconds
         count = total = updates.zero

@@ -44,10 +44,14 @@ def test_a_frozen_weight_gets_no_gradient():
     assert layer.bias.grad is not None
 
 
-def test_other_types_and_small_products_are_left_to_torch():
+@pytest.mark.parametrize("narrow", [False, True])
+def test_other_types_are_left_to_torch(narrow):
     layer = LinearLayer(8, 4).double()
     x = torch.randn(2 * ROWS, 8, dtype=torch.float64)
-    assert torch.equal(layer(x), F.linear(x, layer.weight, layer.bias))
+    with torch.autocast("cpu", torch.bfloat16, enabled=narrow):
+        assert torch.equal(layer(x), F.linear(x, layer.weight, layer.bias))
+    with pytest.raises(RuntimeError, match="same dtype"):
+        linear(x.float(), layer.weight.bfloat16(), None)
 
 
 @pytest.mark.parametrize("given", [torch.float32, torch.bfloat16])
@@ -80,3 +84,13 @@ def test_a_parameter_is_copied_once_until_the_copies_are_cleared():
         copies.clear()
         assert torch.equal(layer(x), 2 * first)
     assert {*copies} == {layer.weight, layer.bias}
+
+
+def test_a_search_before_a_loss_leaves_no_copy_that_a_gradient_cannot_use():
+    layer, x, copies = LinearLayer(8, 4), torch.randn(ROWS, 8), {}
+    with keeping_copies(copies), torch.autocast("cpu", torch.bfloat16):
+        with torch.inference_mode():
+            layer(x)
+        assert not copies
+        layer(x).sum().backward()
+    assert layer.weight.grad is not None

@@ -15,6 +15,7 @@ from typing_extensions import override
 from textmill.errors import UserError
 from textmill.interop.lightning.data_module import HeldOutBatch, RecipeData
 from textmill.interop.lightning.prepared import Prepared, refuse_ranks, save_run
+from textmill.models.layers.linear import keeping_copies
 from textmill.runtime.seeds import seed_all
 from textmill.tasks.task import BatchRows, Loss, Metrics, Row, Task, loss_of, outputs_of
 from textmill.training.evaluator import evaluation_rng
@@ -133,7 +134,7 @@ class TaskModule(LightningModule):
                 f"accumulate_grad_batches={given}, which decides. Give the Trainer {wanted}, as "
                 "as_trainer does, or the recipe trainer.accumulate=1."
             )
-        self._fit.enter_context(kernels(self.settings, self.settings.fast, self.task))
+        self._fit.enter_context(kernels(self.settings, self.prepared.trainer.fast, self.task))
 
     @override
     def on_fit_end(self) -> None:
@@ -150,7 +151,8 @@ class TaskModule(LightningModule):
             seed_all(self.settings.seed, self.trainer.global_step)
             self._losses = []
         rows = BatchRows(self.prepared.trainer.data.data, batch)
-        loss = loss_of(self.task, batch, rows)
+        with keeping_copies({}):
+            loss = loss_of(self.task, batch, rows)
         self._losses.append(loss.detach())
         self.examples += self.task.batch_size(batch)
         if count := int(loss.count):

@@ -4,7 +4,7 @@ from typing import Any
 
 from textmill.errors import UserError
 from textmill.interop.lightning.data_module import RecipeData
-from textmill.training.precision import settled
+from textmill.training.precision import Numbers
 from textmill.training.trainer_config import TrainerConfig
 
 PRECISIONS = {"fp32": "32-true", "bf16": "bf16-mixed", "fp16": "16-mixed"}
@@ -23,7 +23,7 @@ def as_trainer(data: Any, **arguments: Any) -> Any:
     from lightning.pytorch.callbacks import EarlyStopping, ModelCheckpoint
 
     trainer = data.prepared.trainer
-    wanted = trainer_arguments(trainer.config, str(trainer.task.device), given=arguments)
+    wanted = trainer_arguments(trainer.config, trainer.updates.arithmetic.numbers, given=arguments)
     selection = trainer.selection
     keeps = arguments.get("enable_checkpointing") is not False and "callbacks" not in arguments
     if selection is not None and keeps:
@@ -38,7 +38,7 @@ def as_trainer(data: Any, **arguments: Any) -> Any:
 
 
 def trainer_arguments(
-    settings: TrainerConfig, device: str = "cpu", *, given: Any = ()
+    settings: TrainerConfig, numbers: Numbers, *, given: Any = ()
 ) -> dict[str, Any]:
     """The arguments of Lightning's Trainer for settings of textmill's, without those ``given``."""
     until, evaluate = settings.until, settings.evaluate_every
@@ -47,7 +47,7 @@ def trainer_arguments(
         "max_epochs": until.epochs or -1,
         "max_time": until.time,
         "accumulate_grad_batches": settings.accumulate,
-        "precision": PRECISIONS[settled(settings.precision, device)],
+        "precision": PRECISIONS[numbers],
         "num_sanity_val_steps": 0,
         "check_val_every_n_epoch": 1,
     }

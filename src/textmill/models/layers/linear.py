@@ -1,6 +1,5 @@
 """Affine layers, by the library of matrix products that is fastest here."""
 
-import functools
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -13,7 +12,7 @@ from torch.nn import functional as F
 from typing_extensions import override
 
 from textmill.config.component import Component
-from textmill.models import fast
+from textmill.models import fast, machine
 
 ROWS = 64
 """oneDNN prepares itself for every number of rows it meets (2 ms and more each, and it keeps 1,024
@@ -72,31 +71,25 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     # Asked first: it cannot trace what is cached.
     if torch.compiler.is_compiling() or not x_fits:
         return F.linear(x, weight, bias)
-    if narrow := in_bf16():
-        through_onednn = x.dtype in (torch.float32, torch.bfloat16)
-    elif x.dtype == torch.float32 and not torch.is_autocast_enabled("cpu"):
-        through_onednn = fast.linear_library() == "onednn"
-    else:
-        through_onednn = False
-    if not through_onednn:
-        return F.linear(x, weight, bias)
-    y: Tensor = _OneDnnLinear.apply(x, weight, bias, narrow)  # type: ignore[no-untyped-call]
-    return y
+    narrow = is_in_bf16(x)
+    if narrow or (
+        x.dtype == weight.dtype == torch.float32
+        and not torch.is_autocast_enabled("cpu")
+        and fast.linear_library() == "onednn"
+    ):
+        y: Tensor = _OneDnnLinear.apply(x, weight, bias, narrow)  # type: ignore[no-untyped-call]
+        return y
+    return F.linear(x, weight, bias)
 
 
-def in_bf16() -> bool:
-    """Whether products on a CPU are of bfloat16 now: autocast says so, and oneDNN has it."""
+def is_in_bf16(x: Tensor) -> bool:
+    """Whether products with ``x`` are of bfloat16 by oneDNN: on a CPU, where autocast says so."""
     return (
         torch.is_autocast_enabled("cpu")
         and torch.get_autocast_dtype("cpu") == torch.bfloat16
-        and _has_bf16()
-    )
-
-
-@functools.cache
-def _has_bf16() -> bool:
-    return bool(
-        torch.backends.mkldnn.is_available() and torch.ops.mkldnn._is_mkldnn_bf16_supported()
+        and x.device.type == "cpu"
+        and x.dtype in (torch.float32, torch.bfloat16)
+        and machine.has_bf16()
     )
 
 
@@ -120,7 +113,9 @@ def keeping_copies(copies: dict[Tensor, Tensor]) -> Iterator[None]:
 def bf16_copy(tensor: Tensor) -> Tensor:
     """A tensor in bfloat16, without a gradient; of a parameter the copy that is kept."""
     copies = _copies.get()
-    if copies is None or not isinstance(tensor, nn.Parameter):
+    # What is made in inference mode cannot be part of a graph later.
+    kept = isinstance(tensor, nn.Parameter) and not torch.is_inference_mode_enabled()
+    if copies is None or not kept:
         return tensor.detach().to(torch.bfloat16)
     if tensor not in copies:
         copies[tensor] = tensor.detach().to(torch.bfloat16)

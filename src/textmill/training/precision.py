@@ -66,21 +66,25 @@ def autocast(precision: Numbers, device: str | torch.device) -> AbstractContextM
 class Arithmetic:
     """How the numbers of a step are computed; what is kept is float32.
 
-    On a CPU, a pass in bf16 makes one copy of each matrix of weights.
+    On a CPU, a pass in bf16 makes one copy of each matrix of weights; without ``keeps_copies``,
+    each product makes its own.
     """
 
-    def __init__(self, numbers: Numbers, device: str | torch.device) -> None:
+    def __init__(
+        self, numbers: Numbers, device: str | torch.device, *, keeps_copies: bool = True
+    ) -> None:
         self.numbers, self.scale = numbers, LossScale(numbers)
         self.autocast = autocast(numbers, device)
-        self._copies = dict[Tensor, Tensor]()
+        self._copies: dict[Tensor, Tensor] | None = {} if keeps_copies else None
 
     def begin(self) -> None:
         """Called before each pass over the batches of a step: the weights are those of the pass."""
-        self._copies.clear()
+        self.end()
 
     def end(self) -> None:
         """Called after a pass."""
-        self._copies.clear()
+        if self._copies:
+            self._copies.clear()
 
     def differentiate(
         self, compute: Callable[[], Loss], sending: AbstractContextManager[None]

@@ -282,7 +282,9 @@ class Updates:
     def compute_in(self, recorded: Numbers | None = None) -> Numbers:
         """Chooses the arithmetic by ``trainer.precision``; ``auto`` is what a run began with."""
         numbers = settled(self.config.precision, self.device, recorded=recorded)
-        self.arithmetic = Arithmetic(numbers, self.device)
+        # Copies of all weights are what a rank that has a share of them has no room for.
+        whole = self.config.data_parallelism != "fsdp"
+        self.arithmetic = Arithmetic(numbers, self.device, keeps_copies=whole)
         return numbers
 
     @property

@@ -72,6 +72,7 @@ SETTINGS = {
     "adafactor": ["optimizer.type=adafactor", "trainer.evaluate_every=2 steps"],
     "muon": ["optimizer.type=muon"],
     "computed again": ["trainer.activation_checkpointing=true"],
+    "bf16": ["trainer.precision=bf16"],
 }
 
 
@@ -83,7 +84,7 @@ QUICK = ("accumulated", "plateau")
 )
 def test_each_setting_does_what_it_does_in_textmills_loop(name):
     words = SETTINGS[name]
-    recipe = TRANSFORMER if name in ("muon", "computed again") else NAME
+    recipe = TRANSFORMER if name in ("muon", "computed again", "bf16") else NAME
     write_data(recipe)
     data, _, trainer = trained(words, name=recipe)
     run = by_textmill(words, name=recipe)

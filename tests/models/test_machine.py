@@ -11,7 +11,8 @@ from textmill.errors import UserError
 from textmill.models import fast, machine, machine_steps
 from textmill.models.fast import Fast
 from textmill.models.layers.attention import MultiHead
-from textmill.models.machine import FILE, Kernels, Measured, measured, present, processor
+from textmill.models.machine import FILE, Kernels, Measured, measured, present
+from textmill.runtime.devices import processor
 
 HERE = Measured(processor(), torch.__version__, 2, 1.1, 400.0, 200.0, 100.0, 300.0)
 

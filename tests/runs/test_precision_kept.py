@@ -11,8 +11,9 @@ import textmill
 from tests.runs.tiny import write_recipe
 from textmill.cli.main import main
 from textmill.errors import RunError, UserError
-from textmill.models.machine import Measured, present, processor, usual
+from textmill.models.machine import Measured, present, usual
 from textmill.run_folder.folder import RunFolder
+from textmill.runtime.devices import processor
 from textmill.training.precision import TYPES
 
 SHORT = ["trainer.max_steps=2"]

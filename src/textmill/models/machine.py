@@ -7,7 +7,6 @@ in the cache folder. Without it the kind of the processor decides.
 import functools
 import json
 import logging
-import platform
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Literal, Self
@@ -15,6 +14,7 @@ from typing import Literal, Self
 import torch
 
 from textmill.errors import UserError
+from textmill.runtime.devices import processor
 from textmill.runtime.files import cache_folder, parse_json, read_all, write_atomic
 
 LOG = logging.getLogger("textmill")
@@ -25,8 +25,6 @@ STEADY = 1.3
 """The largest spread of measurements beside which little else was at work."""
 WINS = 1.2
 """So many times as fast a step in bf16 has to be, for it to be chosen over float32."""
-INSTRUCTIONS = ("avx2", "avx512f", "avx512_bf16", "amx_bf16")
-"""Those that decide how fast products are."""
 
 
 @dataclass(frozen=True)
@@ -137,18 +135,3 @@ def has_onednn() -> bool:
 def has_bf16() -> bool:
     """Whether oneDNN computes in bfloat16 here."""
     return has_onednn() and bool(torch.ops.mkldnn._is_mkldnn_bf16_supported())
-
-
-def processor() -> str:
-    """The processor's name and those of its instructions that decide how fast products are."""
-    try:
-        text = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace")
-    except OSError:  # not Linux
-        return platform.processor() or platform.machine()
-    lines = dict[str, str]()
-    for line in text.partition("\n\n")[0].splitlines():  # of the first core
-        name, _, value = line.partition(":")
-        lines[name.strip()] = value.strip()
-    flags = {*lines.get("flags", "").split()}
-    names = [lines.get("vendor_id", ""), lines.get("model name", platform.machine())]
-    return " ".join([*filter(None, names), *(each for each in INSTRUCTIONS if each in flags)])

@@ -12,8 +12,9 @@ from textmill.models import fast
 from textmill.models.fast import Fast
 from textmill.models.layers.linear import keeping_copies
 from textmill.models.losses import projected_cross_entropy
-from textmill.models.machine import Measured, has_bf16, has_onednn, processor
+from textmill.models.machine import Measured, has_bf16, has_onednn
 from textmill.models.transformer import Transformer
+from textmill.runtime.devices import processor
 from textmill.runtime.memory import keep_memory
 
 TOKENS = 1024

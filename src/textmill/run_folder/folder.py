@@ -30,7 +30,7 @@ from textmill.checkpoint.run_seal import RunSeal, sealed_config
 from textmill.checkpoint.saved import SavedCheckpoints
 from textmill.config.values.yaml_files import dump_yaml
 from textmill.errors import CheckpointError, StorageError, TextmillError, UserError
-from textmill.runtime.devices import usable_cores
+from textmill.runtime.devices import processor, usable_cores
 from textmill.runtime.disk import refuse_outward_folder
 from textmill.runtime.files import (
     LEFTOVER,
@@ -46,12 +46,9 @@ from textmill.runtime.files import (
 def hardware() -> dict[str, Any]:
     """Host, processor, cores that this process may use, and memory."""
     bytes_ = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    info = Path("/proc/cpuinfo")
-    lines = info.read_text(errors="replace").splitlines() if info.is_file() else []
-    names = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
     return {
         "host": socket.gethostname(),
-        "processor": next(names, "") or platform.processor() or platform.machine(),
+        "processor": processor(),
         "cores": usable_cores(),
         "memory": f"{bytes_ / 1e9:.1f} GB",
     }

@@ -1,6 +1,7 @@
 """What an ingredient may know of its run: ``env``, where it computes, and ``xp``, the run."""
 
 import os
+import platform
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -72,6 +73,23 @@ class Experiment:
     """Hash of the settings and of the code that make this run what it is."""
     overrides: tuple[str, ...] = ()
     """The words of the command line, as typed."""
+
+
+INSTRUCTIONS = ("avx2", "avx512f", "avx512_bf16", "amx_bf16")
+"""Those of processors that decide how fast products are."""
+
+
+def processor() -> str:
+    """The processor's maker and name, and those of its :data:`INSTRUCTIONS`."""
+    try:
+        text = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace")
+    except OSError:  # not Linux
+        return platform.processor() or platform.machine()
+    pairs = (line.partition(":") for line in text.partition("\n\n")[0].splitlines())
+    core = {name.strip(): value.strip() for name, _, value in pairs}
+    flags = {*core.get("flags", "").split()}
+    names = core.get("vendor_id", ""), core.get("model name", platform.machine())
+    return " ".join([*filter(None, names), *(each for each in INSTRUCTIONS if each in flags)])
 
 
 def usable_cores() -> int:

@@ -67,9 +67,8 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
 
     *Shape:* :math:`(*,I)`, :math:`(O,I)` and :math:`(O)` to :math:`(*,O)`.
     """
-    x_fits = x.device.type == "cpu" and x.numel() >= ROWS * x.shape[-1]
-    # Asked first: it cannot trace what is cached.
-    if torch.compiler.is_compiling() or not x_fits:
+    compiling = torch.compiler.is_compiling()  # asked first: it cannot trace what is cached
+    if compiling or x.device.type != "cpu" or x.numel() < ROWS * x.shape[-1]:
         return F.linear(x, weight, bias)
     narrow = is_in_bf16(x)
     if narrow or (
@@ -100,9 +99,7 @@ _copies: ContextVar[dict[Tensor, Tensor] | None] = ContextVar("copies", default=
 def keeping_copies(copies: dict[Tensor, Tensor] | None) -> Iterator[None]:
     """Takes copies of parameters in bfloat16 from ``copies``, and puts those in that it makes.
 
-    None keeps none.
-
-    Whoever moves the weights has to clear it: the optimizers that torch calls fused change a
+    None keeps none. Whoever moves the weights has to clear it: the optimizers that torch calls fused change a
     parameter and do not count its version up.
     """
     token = _copies.set(copies)

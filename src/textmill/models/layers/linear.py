@@ -99,8 +99,8 @@ _copies: ContextVar[dict[Tensor, Tensor] | None] = ContextVar("copies", default=
 def keeping_copies(copies: dict[Tensor, Tensor] | None) -> Iterator[None]:
     """Takes copies of parameters in bfloat16 from ``copies``, and puts those in that it makes.
 
-    None keeps none. Whoever moves the weights has to clear it: the optimizers that torch calls fused change a
-    parameter and do not count its version up.
+    None keeps none. Whoever moves the weights has to clear it: the optimizers that torch calls
+    fused change a parameter and do not count its version up.
     """
     token = _copies.set(copies)
     try:

@@ -11,9 +11,9 @@ import textmill
 from tests.runs.tiny import write_recipe
 from textmill.cli.main import main
 from textmill.errors import RunError, UserError
-from textmill.models.machine import Measured, present, usual
 from textmill.run_folder.folder import RunFolder
 from textmill.runtime.devices import processor
+from textmill.runtime.machine import Measured, present, usual
 from textmill.training.precision import TYPES
 
 SHORT = ["trainer.max_steps=2"]
@@ -78,7 +78,7 @@ def table(tmp_path, monkeypatch):
     of_attention = (200.0, 100.0) if kernels.attention == "fp32" else (100.0, 200.0)
     times = *of_libraries, *of_attention
     measured = Measured(processor(), torch.__version__, 1, 2.0, *times)
-    monkeypatch.setattr("textmill.models.machine_steps.measure", lambda: measured)
+    monkeypatch.setattr("textmill.preflight.machine_steps.measure", lambda: measured)
     present.cache_clear()
     yield tmp_path / "cache" / "machine.json"
     present.cache_clear()

@@ -28,9 +28,9 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 
 def run(_: argparse.Namespace) -> int:
-    from textmill.models.machine import STEADY
-    from textmill.models.machine_steps import TOKENS, measure
+    from textmill.preflight.machine_steps import TOKENS, measure
     from textmill.runtime.files import cache_folder, make_folder
+    from textmill.runtime.machine import STEADY
 
     try:
         make_folder(cache_folder())

@@ -12,7 +12,7 @@ from dataclasses import asdict, replace
 from typing import Any, Literal
 
 from textmill.config.component import Config as BaseConfig
-from textmill.models import machine
+from textmill.runtime import machine
 
 
 class Fast(BaseConfig):
@@ -37,7 +37,7 @@ class Fast(BaseConfig):
 
 
 KERNELS = ("linear", "attention")
-"""The paths that are chosen by :mod:`textmill.models.machine`."""
+"""The paths that are chosen by :mod:`textmill.runtime.machine`."""
 
 _active: ContextVar[Fast] = ContextVar("fast", default=Fast())  # noqa: B039  # it is frozen
 

@@ -10,8 +10,8 @@ from torch import Tensor
 
 from textmill.checkpoint.parts import Stateful
 from textmill.errors import UserError
-from textmill.models import machine
 from textmill.models.layers.linear import keeping_copies
+from textmill.runtime import machine
 from textmill.tasks.task import Loss
 
 Numbers = Literal["fp32", "bf16", "fp16"]

@@ -12,7 +12,8 @@ from torch.nn import functional as F
 from typing_extensions import override
 
 from textmill.config.component import Component
-from textmill.models import fast, machine
+from textmill.models import fast
+from textmill.runtime import machine
 
 ROWS = 64
 """oneDNN prepares itself for every number of rows it meets (2 ms and more each, and it keeps 1,024

@@ -1,4 +1,4 @@
-"""Measures the kinds of a training step that :mod:`textmill.models.machine` chooses from."""
+"""Measures the kinds of a training step that :mod:`textmill.runtime.machine` chooses from."""
 
 import statistics
 import time
@@ -12,9 +12,9 @@ from textmill.models import fast
 from textmill.models.fast import Fast
 from textmill.models.layers.linear import keeping_copies
 from textmill.models.losses import projected_cross_entropy
-from textmill.models.machine import Measured, has_bf16, has_onednn
 from textmill.models.transformer import Transformer
 from textmill.runtime.devices import processor
+from textmill.runtime.machine import Measured, has_bf16, has_onednn
 from textmill.runtime.memory import keep_memory
 
 TOKENS = 1024

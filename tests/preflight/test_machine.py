@@ -8,11 +8,13 @@ import torch
 from torch.nn import functional as F
 
 from textmill.errors import UserError
-from textmill.models import fast, machine, machine_steps
+from textmill.models import fast
 from textmill.models.fast import Fast
 from textmill.models.layers.attention import MultiHead
-from textmill.models.machine import FILE, Kernels, Measured, measured, present
+from textmill.preflight import machine_steps
+from textmill.runtime import machine
 from textmill.runtime.devices import processor
+from textmill.runtime.machine import FILE, Kernels, Measured, measured, present
 
 HERE = Measured(processor(), torch.__version__, 2, 1.1, 400.0, 200.0, 100.0, 300.0)
 

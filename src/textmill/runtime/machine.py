@@ -1,7 +1,7 @@
 """Which way to compute is the fastest on this processor: measured, or known of its kind.
 
-``textmill bench --machine`` measures (:mod:`textmill.models.machine_steps`) and keeps what it finds
-in the cache folder. Without it the kind of the processor decides.
+``textmill bench --machine`` measures, by :mod:`textmill.preflight.machine_steps`, and keeps what it
+finds in the cache folder. Without it the kind of the processor decides.
 """
 
 import functools

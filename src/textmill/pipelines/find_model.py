@@ -111,12 +111,10 @@ def task_of(folder: Path) -> tuple[str | None, str | None]:
 
 
 def _task_of_run(folder: Path) -> str | None:
-    node: Any = None
-    if (folder / "config.yaml").is_file():
-        try:
-            node = read_yaml(folder / "config.yaml")
-        except TextmillError:
-            return None
+    try:
+        node: Any = read_yaml(folder / "config.yaml")
+    except TextmillError:  # there is none, or it is damaged
+        return None
     for name in ("settings", "task", "type"):
         node = node.entries.get(name) if isinstance(node, Entries) else None
     return node.text if isinstance(node, Scalar) else None

@@ -22,7 +22,6 @@ ELEMENTWISE = (Adam, SGD, RMSprop, Adagrad, Adadelta, Adamax, NAdam, RAdam, Rpro
 HOOKS = ("_forward_pre_hooks", "_forward_hooks", "_load_state_dict_post_hooks")
 """Where torch's hooks are, which are put aside while a module is whole."""
 
-
 BY_SETTING = ("trainer.data_parallelism=fsdp", "trainer.data_parallelism=ddp")
 BY_RECIPE = ("the recipe's fully_shard", "a module without fully_shard")
 """What divides the weights among ranks, and what to use where that cannot be."""

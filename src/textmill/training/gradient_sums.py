@@ -48,10 +48,6 @@ class _Group:
     sums: Tensor | None = None
     arrived: Callable[[], None] | None = None
 
-    @property
-    def nbytes(self) -> int:
-        return sum(p.nbytes for p in self.parameters)
-
 
 class Replicated:
     """Base of ways to share a step in which each rank has the whole module."""
@@ -160,7 +156,7 @@ def _grouped(parameters: Sequence[nn.Parameter]) -> Iterator[_Group]:
         kind = parameter.dtype, parameter.device
         group = open_groups.setdefault(kind, _Group([]))
         group.parameters.append(parameter)
-        if group.nbytes >= GROUP:
+        if sum(p.nbytes for p in group.parameters) >= GROUP:
             yield open_groups.pop(kind)
     yield from open_groups.values()
 

@@ -125,8 +125,7 @@ class Observers:
     def tell(self, event: str, *seen: Any) -> None:
         """Tells the callbacks; a callback may ask to stop where the run can still be ended well."""
         for callback in self.callbacks if self.ranks.env.is_main else ():
-            asks = getattr(callback, event)(*seen)
-            if asks and event in ASKING:
+            if getattr(callback, event)(*seen) and event in ASKING:
                 self.clock.asked_to_stop = True
         if self.callbacks and event in ASKING:
             self.clock.asked_to_stop = self.ranks.any(self.clock.asked_to_stop)

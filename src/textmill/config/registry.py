@@ -37,12 +37,13 @@ def suggest_path(path: Path, *, suffixes: Sequence[str] = (), folders: bool = Fa
     Names are compared without their suffix, which all of a kind have; one of the same name and
     another suffix is the nearest.
     """
-    beside = path.parent
-    if not path.name or not beside.is_dir():
+    try:
+        beside = sorted(path.parent.iterdir(), key=lambda other: other.suffix == path.suffix)
+    except OSError:  # there is no such folder, or it may not be listed
         return ""
     stems = {
         other.name if folders else other.stem: str(other)
-        for other in sorted(beside.iterdir(), key=lambda other: other.suffix == path.suffix)
+        for other in beside
         if (other.is_dir() if folders else other.is_file())
         and (not suffixes or other.suffix in suffixes)
     }

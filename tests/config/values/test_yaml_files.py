@@ -68,3 +68,12 @@ def test_a_setting_that_cannot_be_written_to_a_file_is_refused():
     with pytest.raises(UserError) as caught:
         parse_word("train_data.path=d\udcff.tsv")
     assert str(caught.value).startswith("overrides: train_data.path=d\udcff.tsv: not UTF-8 text,")
+
+
+def test_a_missing_file_is_told_where_its_folder_may_not_be_listed(tmp_path, monkeypatch):
+    def refused(path):
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr("pathlib.Path.iterdir", refused)
+    with pytest.raises(UserError, match=r"cannot be read: No such file or directory\.$"):
+        read_yaml(tmp_path / "config.yaml")

@@ -212,9 +212,9 @@ class Mlflow(ServiceReporter):
         from mlflow.entities import Metric
 
         now = int(time.time() * 1000)  # milliseconds, as the service counts
-        plain = (re.sub(r"[^\w\-. /]", "_", name) for name in values)  # others MLflow refuses
-        pairs = zip(plain, values.values(), strict=True)
-        batch = [Metric(name, value, now, step) for name, value in pairs]
+        # MLflow refuses names with other characters than these.
+        plain = {name: re.sub(r"[^\w\-. /]", "_", name) for name in values}
+        batch = [Metric(plain[name], value, now, step) for name, value in values.items()]
         self._client.log_batch(self.run, metrics=batch)
 
     @override

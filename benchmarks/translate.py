@@ -39,14 +39,14 @@ def ways(model: Any, texts: list[str], beam: int) -> dict[str, Callable[[], Any]
     from textmill.exported.ctranslate2 import PATIENCE
 
     graph, search = model.graph, dataclasses.replace(model.search, beam_size=beam, n_best=1)
-    graph.search = model.search = search
+    model.search = search
     rows = [{"source": text} for text in texts]
     ids = model.encoded(rows)
     named = [[str(i) for i in row] for row in ids]
     begun = [graph.names[i] for i in graph.prefix[1:]]
 
     def by_hand() -> Any:
-        return graph.translator.translate_batch(
+        return graph.program.translate_batch(
             named,
             target_prefix=[begun] * len(named) if begun else None,
             max_batch_size=BATCH,
@@ -60,7 +60,7 @@ def ways(model: Any, texts: list[str], beam: int) -> dict[str, Callable[[], Any]
 
     return {
         "CTranslate2 by hand": by_hand,
-        "export, ids": lambda: graph.find(ids),
+        "export, ids": lambda: graph.find(ids, search),
         "export, texts": lambda: model.answers(rows),
     }
 

@@ -55,7 +55,7 @@ def reference_run(*settings):
 
 
 @cache
-def exported(run, form="onnx"):
+def exported(run, form):
     return export(run, form, device="cpu").folder
 
 

@@ -86,7 +86,7 @@ def test_a_pipeline_s_own_model_is_served(tmp_path, monkeypatch):
 
 @pytest.mark.slow
 def test_it_serves_a_pipeline_without_torch():
-    folder = small_models.exported(small_models.reference_run())
+    folder = small_models.exported(small_models.reference_run(), "onnx")
     words = ["serve", str(folder), "--pipeline", "reference-parser", "--port", "0"]
     code = "import sys; sys.modules['torch'] = None\n"
     code += "from textmill.cli.main import main; sys.exit(main())"

@@ -59,7 +59,6 @@ from textmill.runtime.ranks import Ranks
 from textmill.runtime.seeds import fold, seed_everything
 from textmill.tasks.task import Task
 from textmill.training.loop import Trainer
-from textmill.training.precision import settled
 from textmill.training.progress import Progress
 from textmill.training.run_setup import check_takes_task, check_trainer
 
@@ -366,9 +365,7 @@ def build_trainer(
 def _settled_precision(trainer: Trainer, before: Any) -> str:
     """Sets the precision of a run; ``auto`` stays what it was at the run's first start."""
     asked, device = trainer.config.precision, str(trainer.task.device)
-    # Hosts may differ; all ranks compute as rank 0 does.
-    first = trainer.updates.ranks.gather(settled(asked, device, recorded=before))[0]
-    precision = trainer.updates.compute_in(first)
+    precision = trainer.updates.compute_in(before)  # hosts may differ: rank 0 has recorded its own
     if asked == "auto" and (precision, device) != ("fp32", "cpu"):
         LOG.info("trainer.precision=auto: %s on %s%s.", precision, device, _since(before))
     if (precision, device) == ("fp16", "cpu"):
@@ -379,12 +376,11 @@ def _settled_precision(trainer: Trainer, before: Any) -> str:
 def _settled_kernels(trainer: Trainer, folder: RunFolder) -> dict[str, str]:
     """Sets how a run's steps are computed on a CPU; ``auto`` stays what it was, too."""
     try:
-        paths = fast.settled(trainer.config.fast, folder.info.get("kernels"))
+        trainer.fast = fast.settled(trainer.config.fast, folder.info.get("kernels"))
     except (KeyError, TypeError, UserError) as error:
         raise RunError(
             f"{folder.path / 'run.json'}: 'kernels' is not what a run writes: {error}"
         ) from error
-    trainer.fast = trainer.updates.ranks.gather(paths)[0]
     return {name: getattr(trainer.fast, name) for name in fast.KERNELS}
 
 

@@ -11,8 +11,6 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Literal, Self
 
-import torch
-
 from textmill.errors import UserError
 from textmill.runtime.devices import processor
 from textmill.runtime.files import cache_folder, parse_json, read_all, write_atomic
@@ -91,6 +89,8 @@ class Measured:
 
 def measured() -> Measured | None:
     """What was measured on this processor with this torch; None if nothing was."""
+    import torch
+
     try:
         path = cache_folder() / FILE
         if not path.exists():
@@ -128,10 +128,14 @@ def usual() -> Kernels:
 @functools.cache
 def has_onednn() -> bool:
     """Whether this torch has oneDNN, its library for CPUs."""
+    import torch
+
     return bool(torch.backends.mkldnn.is_available())
 
 
 @functools.cache
 def has_bf16() -> bool:
     """Whether oneDNN computes in bfloat16 here."""
+    import torch
+
     return has_onednn() and bool(torch.ops.mkldnn._is_mkldnn_bf16_supported())

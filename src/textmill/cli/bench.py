@@ -28,7 +28,7 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 
 def run(_: argparse.Namespace) -> int:
-    from textmill.preflight.machine_steps import TOKENS, measure
+    from textmill.preflight.machine_steps import FEATURES, TOKENS, measure
     from textmill.runtime.files import cache_folder, make_folder
     from textmill.runtime.machine import STEADY
 
@@ -41,7 +41,7 @@ def run(_: argparse.Namespace) -> int:
     print("Measuring training steps; this takes less than a minute.", file=sys.stderr)
     found = measure()
     print(f"{found.processor}, torch {found.torch}, threads: {found.threads}")
-    print(f"A training step of a translator of 256 features, {TOKENS:,} tokens a side:")
+    print(f"A training step of a translator of {FEATURES} features, {TOKENS:,} tokens a side:")
     for name, words in STEPS.items():
         print(f"  {words:<42}{getattr(found, name):8,.0f} ms")
     if found.spread > STEADY:

@@ -1,8 +1,8 @@
 """Faster paths of a training step, and which of them are taken.
 
-Each path computes what torch's own functions compute, to the rounding of single precision (the
+Each path computes what torch's own functions compute, to the rounding of the numbers in use (the
 mask of dropout is another sample of the same distribution). They are chosen for the machine at
-hand; a setting of :class:`Fast` takes one away, for a comparison.
+hand; settings of :class:`Fast` choose otherwise, for a comparison.
 """
 
 from collections.abc import Iterator, Mapping
@@ -20,8 +20,8 @@ class Fast(BaseConfig):
 
     linear: Literal["auto", "torch", "onednn"] = "auto"
     """Library of the matrix products of float32 on a CPU. ``auto`` takes what ``textmill bench
-    --machine`` found to be faster; if that was not run, oneDNN where torch's own choice, MKL,
-    leaves AVX-512 unused: on AMD's processors, where a product then takes 0.45 of the time."""
+    --machine`` found to be faster; if that was not run, oneDNN on AMD's processors with AVX-512:
+    torch's own choice, MKL, leaves it unused on some, where oneDNN takes 0.45 of the time."""
     attention: Literal["auto", "fp32", "bf16"] = "auto"
     """Type of fused attention on a CPU in steps of bf16. ``auto`` takes what ``textmill bench
     --machine`` found to be faster; if that was not run, bf16 on processors with AMX."""

@@ -19,6 +19,7 @@ LOG = logging.getLogger("textmill")
 
 FILE = "machine.json"
 LARGEST = 100_000
+"""Bytes of that file."""
 STEADY = 1.3
 """The largest spread of measurements beside which little else was at work."""
 WINS = 1.2
@@ -113,9 +114,9 @@ def present() -> Kernels:
 
 def usual() -> Kernels:
     """What is known of the processor's kind."""
-    # MKL, torch's own choice, leaves AVX-512 unused on processors that are not Intel's: oneDNN then
-    # takes 0.45 of the time. Without AMX the backward pass of attention in bf16 takes 12 times as
-    # long as in float32 (torch 2.13, Zen 4).
+    # MKL, torch's own choice, leaves AVX-512 unused on some of AMD's processors: oneDNN then takes
+    # 0.45 of the time. Without AMX the backward pass of attention in bf16 takes up to 12 times as
+    # long as in float32 (texts of 7 to 24 tokens, torch 2.13, Zen 4).
     instructions = processor()
     onednn = "AuthenticAMD" in instructions and "avx512f" in instructions
     return Kernels(

@@ -31,15 +31,13 @@ def settled(
 
     Another setting than a run began with is another run: it is in the key.
     """
-    if precision == "auto":
-        place = torch.device(device)
-        if recorded:
-            return recorded
-        if place.type == "cpu":
-            return machine.present().precision
-        has_it = place.type == "cuda" and torch.cuda.get_device_capability(place) >= AMPERE
-        return "bf16" if has_it else "fp32"
-    return precision
+    if precision != "auto":
+        return precision
+    place = torch.device(device)
+    if recorded is None and place.type == "cpu":
+        return machine.present().precision
+    has_it = place.type == "cuda" and torch.cuda.get_device_capability(place) >= AMPERE
+    return recorded or ("bf16" if has_it else "fp32")
 
 
 def autocast(precision: Numbers, device: str | torch.device) -> AbstractContextManager[None]:

@@ -17,6 +17,7 @@ from tests.recipes.local_data import write_data
 from tests.serving.served import started
 from textmill.exported import load
 from textmill.runs.export import export
+from textmill.runtime.devices import may_have_accelerator
 
 ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
@@ -67,15 +68,16 @@ def python(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def exports(exported, tmp_path_factory):
-    """An export of each format: of a translator, and of a classifier."""
+    """An export of each format: of a translator, and of a classifier, whose run is the third."""
     folder = tmp_path_factory.mktemp("classifier")
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
         write_data("classification/ngrams/local")
         words = ["reporters.console=false"]
         textmill.run_experiment("classification/ngrams/local", "train", "run", words)
-        export("run", "onnx", out="out")
-    return {"ctranslate2": exported, "onnx": folder / "out"}
+        export("run", "onnx")
+    run = folder / "run"
+    return {"ctranslate2": exported, "onnx": run / "export/onnx", "run": run}
 
 
 def run(command, **more):
@@ -108,22 +110,26 @@ for room in ("config", "runtime", "text", "exported", "serving", "pipelines"):
     assert run(python(program)).stderr == ""
 
 
-@pytest.mark.parametrize("name", ["ctranslate2", "onnx"])
+has_accelerator = pytest.mark.skipif(may_have_accelerator(), reason="there the run answers")
+
+
+@pytest.mark.parametrize(
+    "name", ["ctranslate2", "onnx", pytest.param("run", marks=has_accelerator)]
+)
 def test_an_export_answers_by_command_and_over_http(python, exports, tmp_path, name):
-    model = load(exports[name], device="cpu", threads=1)
+    model = load(exports["onnx" if name == "run" else name], device="cpu", threads=1)
     (column,) = model.columns
     wanted = [model.answer_row(answer) for answer in model(TEXTS)]
     (tmp_path / "rows.jsonl").write_text(
         "".join(json.dumps({column: text}) + "\n" for text in TEXTS)
     )
-    words = ["rows.jsonl", "--device", "cpu", "--output", "answers.parquet"]
+    device = [] if name == "run" else ["--device", "cpu"]
+    words = ["rows.jsonl", *device, "--output", "answers.parquet"]
     done = run(python(MAIN, "predict", str(exports[name]), *words), cwd=tmp_path)
     assert (done.stdout, done.stderr) == ("answers.parquet: 3 rows\n", "")
     found = read_table(tmp_path / "answers.parquet").to_pydict()
     assert found["prediction"] == [row["prediction"] for row in wanted]
-    with started(
-        python(MAIN, "serve", str(exports[name]), "--port", "0", "--device", "cpu")
-    ) as served:
+    with started(python(MAIN, "serve", str(exports[name]), "--port", "0", *device)) as served:
         assert served.ask(TEXTS).json() == wanted
         assert served.get("").text.startswith("<!doctype html>")
         assert served.end() == (0, "")

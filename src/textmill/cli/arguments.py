@@ -7,10 +7,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from textmill.config.registry import suggest_path
 from textmill.errors import UserError
 from textmill.runs.registries import all_registries as all_registries  # all that words can name
-from textmill.runtime.memory import few_kernels
 
 
 def check_output(
@@ -104,28 +102,11 @@ def run_options(args: argparse.Namespace) -> dict[str, Any]:
     return {"checkpoint": args.checkpoint, "device": args.device, "allow_code": args.allow_code}
 
 
-def load_predictor(args: argparse.Namespace) -> Any:
-    """Loads the run or the export that arguments of :func:`add_run` name; exports need no torch."""
-    from textmill.exported.manifest import is_export
+def load_predictor(args: argparse.Namespace, *, itself: bool = False) -> Any:
+    """Loads what answers for the run or the export that arguments of :func:`add_run` name."""
+    from textmill.runs.answering import load_answering
 
-    if not Path(args.run).exists():  # before a run's own packages are imported
-        raise UserError(
-            f"{args.run}: there is no such folder. {suggest_path(Path(args.run), folders=True)}"
-            "Wanted that of a run, as textmill train prints it, or of an export."
-        )
-    if not is_export(Path(args.run)):
-        from textmill.runs.load_run import load
-
-        few_kernels()
-        return load(args.run, **run_options(args))
-    if args.checkpoint != "best":
-        raise UserError(
-            f"{args.run} is an export, which holds one checkpoint. Leave --checkpoint "
-            f"{args.checkpoint} out, or name the run."
-        )
-    from textmill.exported import load as load_export
-
-    return load_export(args.run, device=args.device)
+    return load_answering(Path(args.run), **run_options(args), itself=itself)
 
 
 def add_include(parser: argparse.ArgumentParser) -> None:

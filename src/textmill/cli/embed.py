@@ -97,7 +97,7 @@ def _check_words(args: argparse.Namespace) -> None:
 
 def _embedder(args: argparse.Namespace) -> Any:
     if args.model is None:
-        return load_predictor(args).embedder()
+        return load_predictor(args, itself=True).embedder()
     from textmill.inference.load_encoder import load_encoder
 
     names = ("revision", "pooling", "normalize", "device")

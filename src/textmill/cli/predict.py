@@ -42,7 +42,8 @@ def add(parser: argparse.ArgumentParser) -> None:
         "is, with its targets or without. A pipe, or a file of another suffix, has a text in each "
         "line; if the model reads several columns, those of the run's data. A row that cannot be "
         "read or answered leaves an empty line in its place and a message that names its line; the "
-        "exit code is then 1."
+        "exit code is then 1. For a run with an export of its best checkpoint that export answers, "
+        "which starts sooner, without torch; --device asks the run itself."
     )
     add_run(parser, "the folder of a run, as textmill train prints it, or of an export")
     add_rows(parser)
@@ -197,12 +198,12 @@ def _rows(predictor: Any, args: argparse.Namespace, source: IO[bytes]) -> Column
 
 def _recorded_layout(predictor: Any, args: argparse.Namespace) -> Mapping[str, Any]:
     """How the run's data is read; empty if it is not read from a file of columns."""
-    from textmill.exported.manifest import is_export
+    from textmill.exported.row_predictor import ExportedPredictor
 
     if args.model is not None:
         return {}
-    if is_export(Path(args.run)):
-        return predictor.data or {}
+    if isinstance(predictor, ExportedPredictor):
+        return predictor.data
     from textmill.runs.load_run import recorded_layout
 
     return recorded_layout(predictor, args.run)

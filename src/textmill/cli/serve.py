@@ -24,7 +24,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.description = (
         "Answers JSON at /predict and shows a page at /, until Ctrl-C or SIGTERM; "
         "accepted requests are answered first. Only this machine can ask, unless --host "
-        "says otherwise."
+        "says otherwise. For a run its own export answers, as with textmill predict."
     )
     about = "the folder of a run, as textmill train prints it, or of an export"
     add_run(parser, about, nargs="?")

@@ -38,7 +38,8 @@ class ExportManifest(SealedFiles):
     graph: str
     """What runs it: ``ctranslate2``, ``huggingface`` (transformers), ``onnx``."""
     source: Mapping[str, Any]
-    """Recipe, key and checkpoint that it was made of."""
+    """Recipe, key and checkpoint that it was made of; ``weights`` is the sha256 of theirs, where it
+    answers as the run does: with these weights and the run's own search."""
     compared: Mapping[str, Any]
     """What the comparison with the original found."""
     versions: Mapping[str, Any]

@@ -13,6 +13,7 @@ from textmill.config.values.yaml_files import read_yaml
 from textmill.errors import TextmillError, UserError, worded
 from textmill.exported.manifest import ExportManifest, is_export
 from textmill.exported.row_predictor import RowPredictor
+from textmill.runs.answering import load_answering
 from textmill.text.metadata import read_description
 
 HOME = "TEXTMILL_HOME"
@@ -77,16 +78,7 @@ def load_model(
     The arguments are those of :func:`find_model` and :func:`textmill.runs.load_run.load`.
     """
     folder = find_model(wanted, model)
-    if is_export(folder):
-        from textmill.exported.formats import load as load_export
-
-        predictor: RowPredictor = load_export(folder, device=device)
-    else:
-        from textmill.runs.load_run import load
-        from textmill.runtime.memory import few_kernels
-
-        few_kernels()
-        predictor = load(folder, device=device, allow_code=allow_code)
+    predictor = load_answering(folder, device=device, allow_code=allow_code)
     if len(predictor.columns) != 1:
         raise UserError(
             f"{folder} reads the columns {', '.join(predictor.columns)}; a pipeline gives its "

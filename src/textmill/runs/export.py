@@ -6,6 +6,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from textmill.checkpoint.layout import CHECKPOINTS, tensor_file
+from textmill.checkpoint.manifest import Manifest
 from textmill.config.planning.session import Session
 from textmill.errors import UserError, worded
 from textmill.exported.formats import ExportSettings, format_of
@@ -86,7 +88,8 @@ def export(
         where, compared = rows_of_run(folder, predictor.task)
     else:
         where, compared = str(rows), [predictor.row(row) for row in typed]
-    return Exported(target, _written(folder, predictor, form, target, where, compared))
+    made = _written(folder, predictor, form, target, where, compared, greedy=greedy)
+    return Exported(target, made)
 
 
 def _written(
@@ -97,12 +100,16 @@ def _written(
     where: str,
     rows: Sequence[Row],
     *,
+    greedy: bool = False,
     replace: bool = False,
 ) -> Comparison:
     """Writes an export of a run, with what its manifest says of the run."""
     info, data = RunFolder(folder).info, recorded_layout(predictor, folder)
     source: dict[str, Any] = {name: str(info.get(name, "")) for name in ("recipe", "key")}
     source["task"] = tasks.name_of(type(predictor.task)) or type(predictor.task).__name__
+    if form.quantize is None and not greedy:  # it may answer for the run
+        saved = Manifest.read(folder / CHECKPOINTS / predictor.checkpoint)
+        source["weights"] = saved.files[tensor_file("model")].sha256
     if data:
         source["data"] = {**data, "path": Path(data["path"]).name}
     metric = str(mapping(info, "selected_by").get("metric", "loss"))

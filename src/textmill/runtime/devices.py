@@ -2,6 +2,7 @@
 
 import os
 import platform
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -73,6 +74,12 @@ class Experiment:
     """Hash of the settings and of the code that make this run what it is."""
     overrides: tuple[str, ...] = ()
     """The words of the command line, as typed."""
+
+
+def may_have_accelerator() -> bool:
+    """Whether ``auto`` may find an accelerator here; torch, which knows, is not imported."""
+    apple = sys.platform == "darwin" and platform.machine() == "arm64"
+    return apple or any(Path(each).exists() for each in ("/dev/nvidiactl", "/dev/dxg", "/dev/kfd"))
 
 
 INSTRUCTIONS = ("avx2", "avx512f", "avx512_bf16", "amx_bf16")

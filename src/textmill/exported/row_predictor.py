@@ -326,10 +326,10 @@ def as_mapping(given: Any) -> Mapping[str, Any] | None:
     A row is a mapping, a named tuple, or what has ``keys`` that are all strings: a row of sqlite3,
     or the pandas Series that is a row of a DataFrame.
     """
-    if isinstance(given, Mapping):
-        return given
     if isinstance(given, str | list):
         return None
+    if isinstance(given, Mapping):
+        return given
     if isinstance(given, tuple) and hasattr(given, "_asdict"):
         fields: dict[str, Any] = given._asdict()
         return fields

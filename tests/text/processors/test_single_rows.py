@@ -5,12 +5,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from textmill.text.cells import ListCell
 from textmill.text.columns.column import padded_columns
-from textmill.text.columns.inputs import text_columns
-from textmill.text.columns.labels import label_column
+from textmill.text.columns.inputs import text_columns, word_columns
+from textmill.text.columns.labels import TagsColumn, label_column
 from textmill.text.columns.numbers import Numbers
 from textmill.text.columns.token_ids import TextColumn
 from textmill.text.features.labels import Labels
+from textmill.text.features.spelling import Affixes, Characters
+from textmill.text.processors.tagging import TaggingText
 from textmill.text.processors.texts import LabelText
 from textmill.text.tokenizers.character_tokenizers import CharacterTokenizer
 from textmill.text.tokenizers.ngram_tokenizer import FittedNgrams
@@ -50,6 +53,22 @@ def test_a_row_alone_is_a_batch_of_it(tokenizer, text):
     short = length <= 4 and (tokenizer is LETTERS or bool(text.split()))
     assert same(plain, {"text": text}) == short
     assert same(wide, {"text": text}) == (short and has_ngrams)
+
+
+TAGS = {"tags": TagsColumn(Labels(["O", "B"], column="tags", multiple=True))}
+LENGTHS = {"prefixes": [2], "suffixes": [1]}
+SPELLING = {
+    "characters": Characters("wake", length=9, column="text"),
+    "affixes": Affixes([["wa", "up"], ["e"], ["xx"]], **LENGTHS, column="text"),
+}
+
+
+@pytest.mark.parametrize("beside", [{}, SPELLING])
+@given(words=st.lists(st.sampled_from(["wake", "up", "a", "Wakefulness", "\u00e9"]), max_size=6))
+def test_words_alone_are_a_batch_of_them(beside, words):
+    tagger = TaggingText(word_columns(WORDS, column="text", max_length=4, **beside), TAGS)
+    for value in (words, " ".join(words), ListCell(words)):
+        assert same(tagger, {"text": value}) == (0 < len(words) <= 4)
 
 
 def test_two_texts_alone_are_a_batch_of_them():

@@ -81,7 +81,10 @@ class Column(SavedFolder):
         """The numbers of each row; a DataError names the row (from 0) and column of a bad value."""
 
     def encode_one(self, value: Any) -> NDArray[np.int64] | None:
-        """What :meth:`encode` gives of a single row, faster; None: it is to be asked."""
+        """What :meth:`encode` gives of a single row, faster; None: it is to be asked.
+
+        *Shape:* ``[L]``; where a place has several numbers ``[L, W]``, as :func:`places_in` cuts.
+        """
         return None
 
     def cells(self, encoded: Sequence[Any], texts: Sequence[Any]) -> Sequence[Any]:
@@ -160,7 +163,7 @@ def padded_columns(
             if kind.width > 1:
                 box = box.reshape(len(rows), box.shape[1] // kind.width, kind.width)
         else:
-            box = _several(column.padded(rows, kind.pad), kind)
+            box = places_in(column.padded(rows, kind.pad), kind)
         if not kind.fixed and (missing := least - box.shape[1]) > 0:
             around = [(0, 0), (0, missing), *[(0, 0)] * (box.ndim - 2)]
             box = np.pad(box, around, constant_values=kind.pad)
@@ -168,12 +171,12 @@ def padded_columns(
     return columns, lengths
 
 
-def _several(values: NDArray[np.int64], kind: Column) -> NDArray[np.int64]:
+def places_in(values: NDArray[np.int64], kind: Column) -> NDArray[np.int64]:
     """Rows with several numbers at each place, without those that are padding at all places."""
     if kind.width == 1:
         return values
     box = values.reshape(len(values), -1, kind.width)
-    used = np.flatnonzero((box != kind.pad).any(axis=(0, 1)))
+    used = (box != kind.pad).any(axis=(0, 1)).nonzero()[0]
     return np.ascontiguousarray(box[..., : 1 + used[-1] if len(used) else 1])
 
 

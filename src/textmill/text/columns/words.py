@@ -9,7 +9,7 @@ from typing_extensions import override
 
 from textmill.errors import UserError
 from textmill.text.cells import unlisted, words_in
-from textmill.text.columns.column import Column, columns
+from textmill.text.columns.column import Column, columns, places_in
 from textmill.text.columns.token_ids import IdsColumn, encoded_one
 from textmill.text.features.spelling import Affixes, Characters, WordPieces
 from textmill.text.ragged import Ragged, offsets_of
@@ -57,6 +57,12 @@ class WordsColumn(IdsColumn):
         texts = joined_words([*map(unlisted, values)], self.name)
         return encode_column(self._encoder, texts, self.name)
 
+    @override
+    def encode_one(self, value: Any) -> NDArray[np.int64] | None:
+        if type(self) is not WordsColumn:
+            return None
+        return encoded_one(self._encoder, joined_words([unlisted(value)], self.name)[0])
+
 
 class WordPartsColumn(Column):
     """Base of columns that have several ids of each word; they share the words' column.
@@ -73,7 +79,7 @@ class WordPartsColumn(Column):
     ) -> None:
         super().__init__(feature.column if name is None else name, **{self.kind: feature})
         self.feature, self.width = feature, feature.length
-        self._known: dict[str, NDArray[np.int32]] = {}
+        self._known: dict[str, bytes] = {}
 
     @override
     def check_beside(self, role: str, columns: Mapping[str, Column]) -> None:
@@ -89,22 +95,29 @@ class WordPartsColumn(Column):
         rows = [words_in(value, self.name, row) for row, value in enumerate(values)]
         words = [word for row in rows for word in row]
         lengths = np.fromiter(map(len, rows), dtype=np.int64, count=len(rows)) * self.width
-        if not words:
-            return Ragged(np.zeros(0, np.int32), offsets_of(lengths))
-        return Ragged(np.concatenate(self._parts(words)), offsets_of(lengths))
+        return Ragged(self._ids(words), offsets_of(lengths))
 
-    def _parts(self, words: list[str]) -> list[NDArray[np.int32]]:
+    @override
+    def encode_one(self, value: Any) -> NDArray[np.int64] | None:
+        if type(self).encode is not WordPartsColumn.encode:
+            return None
+        ids = self._ids(words_in(value, self.name, 0)).astype(np.int64)
+        return places_in(ids[None], self)[0] if len(ids) else None
+
+    def _ids(self, words: list[str]) -> NDArray[np.int32]:
         """The ids of each word. Each different one is asked for once: few are most of any text."""
         known, different = self._known, dict.fromkeys(words)
         new = [word for word in different if word not in known]
         if len(known) + len(new) > KEPT:
             known, new = {}, [*different]
         if new:
-            known.update(zip(new, self.feature.table(new), strict=True))
+            rows = zip(new, self.feature.table(new), strict=True)
+            known.update((word, ids.tobytes()) for word, ids in rows)
             # A batch of too many different words, or with a very long one, is not remembered.
             few = len(known) <= KEPT and max(map(len, new)) <= LONGEST_KEPT
             self._known = known if few else {}
-        return [known[word] for word in words]
+        # Joining bytes is faster than joining arrays.
+        return np.frombuffer(bytearray().join([known[word] for word in words]), np.int32)
 
 
 @columns.register("characters")

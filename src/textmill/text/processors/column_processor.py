@@ -123,6 +123,7 @@ class ColumnsText(TextProcessor):
     def encode(self, rows: Rows, *, with_targets: bool, truncate: bool = False) -> Encoded:
         """Encodes the columns, each under its role; columns that no role has are not looked at."""
         encoded, over, kinds = {}, np.zeros(len(rows), dtype=np.bool_), self.all
+        rows = self.with_read_targets(rows) if with_targets else rows
         for role, column in (kinds if with_targets else self.inputs).items():
             made = column.encode(values_of(rows, column.name))
             if column.limit is not None:
@@ -131,7 +132,16 @@ class ColumnsText(TextProcessor):
         for role in encoded:
             kinds[role].check(encoded, kinds)
         found = Encoded(encoded, np.flatnonzero(over))
+        if with_targets:
+            self.check_targets(rows, found)
         return self.cut(found) if truncate else found
+
+    def with_read_targets(self, rows: Rows) -> Rows:
+        """Rows whose targets are as their columns encode them; unchanged by default."""
+        return rows
+
+    def check_targets(self, rows: Rows, encoded: Encoded) -> None:
+        """Refuses rows whose targets do not fit their inputs."""
 
     def encode_one(
         self, row: Mapping[str, Any]
@@ -144,12 +154,12 @@ class ColumnsText(TextProcessor):
         """
         if type(self).encode is not ColumnsText.encode:
             return None
-        columns, lengths = dict[str, NDArray[Any]](), dict[str, NDArray[np.int64]]()
+        columns, lengths = {}, {}
         for role, column in self.inputs.items():
             ids = column.encode_one(row[column.name])
             if ids is None or (column.limit is not None and len(ids) > column.limit):
                 return None
-            columns[role], lengths[role] = ids[None], np.array([len(ids)], np.int64)
+            columns[role], lengths[role] = ids[None], np.array([len(ids)])
         return columns, lengths
 
     def completed(self, answer: Any, row: Mapping[str, Any]) -> Any:

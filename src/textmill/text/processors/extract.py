@@ -22,7 +22,7 @@ from textmill.text.features.sentences import (
 )
 from textmill.text.features.spelling import WordPieces
 from textmill.text.processors.column_processor import ColumnsText
-from textmill.text.processors.text_processor import Encoded, text_processors
+from textmill.text.processors.text_processor import text_processors
 from textmill.text.ragged import Ragged, offsets_of
 
 
@@ -135,13 +135,10 @@ class ExtractText(ColumnsText):
         return [target]
 
     @override
-    def encode(self, rows: Rows, *, with_targets: bool, truncate: bool = False) -> Encoded:
-        """Encodes the columns; the target is how much of a right summary each sentence has."""
-        given = rows
-        if with_targets:
-            name = self.targets["overlaps"].name
-            given = [{**row, name: self._overlaps(row, number)} for number, row in enumerate(rows)]
-        return super().encode(given, with_targets=with_targets, truncate=truncate)
+    def with_read_targets(self, rows: Rows) -> Rows:
+        """Rows with how much of a right summary each sentence has as their target."""
+        name = self.targets["overlaps"].name
+        return [{**row, name: self._overlaps(row, number)} for number, row in enumerate(rows)]
 
     def _overlaps(self, row: Mapping[str, Any], number: int) -> list[float]:
         if (column := self.inputs["sentences"].name) not in row:

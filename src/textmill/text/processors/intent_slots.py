@@ -18,7 +18,7 @@ from textmill.text.columns.words import NgramsColumn
 from textmill.text.features.slots import SlotSpan, places_of, read_slots, spans_of, tags_of, text_of
 from textmill.text.features.tag_spans import marked_parts
 from textmill.text.processors.column_processor import ColumnsText
-from textmill.text.processors.text_processor import Encoded, text_processors
+from textmill.text.processors.text_processor import text_processors
 
 
 @dataclass(frozen=True)
@@ -118,11 +118,9 @@ class IntentSlotText(ColumnsText):
         return off, every, first
 
     @override
-    def encode(self, rows: Rows, *, with_targets: bool, truncate: bool = False) -> Encoded:
-        """Encodes the columns; slots become a tag for each word."""
-        if with_targets:
-            rows = [self._tagged(row, number) for number, row in enumerate(rows)]
-        return super().encode(rows, with_targets=with_targets, truncate=truncate)
+    def with_read_targets(self, rows: Rows) -> Rows:
+        """Rows with a tag for each word as their slots."""
+        return [self._tagged(row, number) for number, row in enumerate(rows)]
 
     def _tagged(self, row: Mapping[str, Any], number: int) -> Mapping[str, Any]:
         """The row with tags in its column of slots; unchanged if it lacks a column."""

@@ -1,6 +1,5 @@
 """Text processors of words: words, and what stands beside them, to labels or to a tree."""
 
-from abc import abstractmethod
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import zip_longest
@@ -93,17 +92,6 @@ class TagsText(ColumnsText):
         """The column of the tags."""
         return self.targets["tags"]
 
-    @abstractmethod
-    def check(self, rows: Rows, encoded: Encoded) -> None:
-        """Refuses rows whose tags do not go with their words."""
-
-    @override
-    def encode(self, rows: Rows, *, with_targets: bool, truncate: bool = False) -> Encoded:
-        found = super().encode(rows, with_targets=with_targets)
-        if with_targets:
-            self.check(rows, found)
-        return self.cut(found) if truncate else found
-
     @override
     def decode(self, outputs: Iterable[tuple[ArrayLike, ArrayLike]]) -> list[Any]:
         """Answers from the number and the probability of each word's tag."""
@@ -129,7 +117,7 @@ class TaggingText(TagsText):
     """How labels mark spans; None: they do not."""
 
     @override
-    def check(self, rows: Rows, encoded: Encoded) -> None:
+    def check_targets(self, rows: Rows, encoded: Encoded) -> None:
         words = encoded["words"].lengths // self.inputs["words"].width
         tags = encoded["tags"].lengths // self.tags.width
         if len(wrong := np.flatnonzero(words != tags)):
@@ -195,7 +183,7 @@ class TreesText(TagsText):
     kinds: ClassVar[Mapping[str, ColumnKind]] = {**WORD_KINDS, "tags": TreesColumn}
 
     @override
-    def check(self, rows: Rows, encoded: Encoded) -> None:
+    def check_targets(self, rows: Rows, encoded: Encoded) -> None:
         check = TreeCheck(self.inputs["words"].name, self.tags.name)
         for number, row in enumerate(rows):
             check.refuse(row, number)

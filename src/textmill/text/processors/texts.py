@@ -82,17 +82,22 @@ class LabelText(_TextsText):
     @override
     def decode(self, outputs: Iterable[ArrayLike]) -> list[Classified]:
         """Answers from the probabilities of all labels. *Shape:* ``[L]`` for each row."""
-        names = self.label.labels.names
-        return [self._answer(np.asarray(row, dtype=np.float64), names) for row in outputs]
+        label = self.label
+        answer = _several if isinstance(label, LabelsColumn) else _single
+        return [answer(np.asarray(row), label.labels.names) for row in outputs]
 
-    def _answer(self, row: Any, names: tuple[str, ...]) -> Classified:
-        scores = dict(zip(names, row.tolist(), strict=True))
-        if not self.multiple:
-            best = names[int(row.argmax())]
-            return Classified(best, scores[best], scores)
-        found = tuple(name for name in names if scores[name] > 0.5)
-        certain = float(np.maximum(row, 1 - row).min())
-        return Classified(", ".join(found), certain, scores, found)
+
+def _single(row: NDArray[Any], names: tuple[str, ...]) -> Classified:
+    scores = row.tolist()
+    best = int(row.argmax())
+    return Classified(names[best], scores[best], dict(zip(names, scores, strict=True)))
+
+
+def _several(row: NDArray[Any], names: tuple[str, ...]) -> Classified:
+    scores = dict(zip(names, row.tolist(), strict=True))
+    labels = tuple(name for name, score in scores.items() if score > 0.5)
+    certain = min(max(score, 1 - score) for score in scores.values())
+    return Classified(", ".join(labels), certain, scores, labels)
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ import re
 import secrets
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
@@ -211,32 +212,40 @@ class _JsonPieces(Pieces):
 
     @override
     def encode(self, texts: Sequence[str]) -> Ragged:
-        parts = []
-        for start in range(0, len(texts), CHUNK):
-            chunk = [*texts[start : start + CHUNK]]
-            try:
-                rows = self._library.encode_batch_fast(chunk, add_special_tokens=False)
-            except BaseException as error:
-                raise _explained(error, f"encode one of {len(texts):,} texts", texts) from None
-            parts.append(Ragged.from_lists([row.ids for row in rows]))
-        return Ragged.concatenate(parts)
+        chunks = (texts[start : start + CHUNK] for start in range(0, len(texts), CHUNK))
+        return Ragged.concatenate(Ragged.from_lists(self._ids(chunk)) for chunk in chunks)
 
     @override
     def encode_one(self, text: str) -> list[int]:
-        known, words = self._known, text.split(" ")  # another thread may replace what is known
+        known = self._known
+        found = [known.get(word, ()) for word in text.split(" ")]
+        return [*chain.from_iterable(found)] if all(found) else self._ids([text])[0]
+
+    def _ids(self, texts: Sequence[str]) -> list[list[int]]:
+        """The ids of texts; of words that have ids by themselves the library is asked once."""
+        split = [text.split(" ") if self._splits(text) else [text] for text in texts]
+        known = self._known  # another thread may replace it
+        new = [*{part: None for parts in split for part in parts if part not in known}]
+        if len(known) + len(new) > KEPT:
+            known, new = {}, [*dict.fromkeys(chain.from_iterable(split))]
         try:
-            if not self._by_word or len(text) > LONGEST or not text.isascii() or "" in words:
-                return list(self._library.encode(text, add_special_tokens=False).ids)
-            new = [word for word in words if word not in known]
-            if len(known) + len(new) > KEPT:
-                known, new = {}, words
-            rows = self._library.encode_batch_fast(new, add_special_tokens=False) if new else []
+            rows = self._library.encode_batch_fast(new, add_special_tokens=False)
         except BaseException as error:
-            raise _explained(error, "encode a text", [text]) from None
+            which = "a text" if len(texts) == 1 else f"one of {len(texts):,} texts"
+            raise _explained(error, f"encode {which}", texts) from None
         made = dict(zip(new, [row.ids for row in rows], strict=True))
-        known.update((word, ids) for word, ids in made.items() if len(word) <= LONGEST_KEPT)
+        words = (word for word in made if len(word) <= LONGEST_KEPT and self._splits(word))
+        known.update((word, made[word]) for word in islice(words, KEPT))
         self._known = known
-        return [i for word in words for i in (made[word] if word in made else known[word])]
+        return [
+            [i for part in parts for i in (made[part] if part in made else known[part])]
+            for parts in split
+        ]
+
+    def _splits(self, text: str) -> bool:
+        """Whether the ids of a text are those of each of its words."""
+        ascii_words = self._by_word and len(text) <= LONGEST and text.isascii()
+        return ascii_words and "" not in text.split(" ")
 
     @override
     def decode(self, rows: Sequence[list[int]]) -> list[str]:

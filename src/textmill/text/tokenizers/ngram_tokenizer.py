@@ -10,7 +10,7 @@ import unicodedata
 from array import array
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from itertools import count, groupby, islice
+from itertools import chain, count, groupby, islice
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, TypeVar
 
@@ -198,26 +198,22 @@ class _NgramEncoder(Encoder):
 
     def _ids(self, text: str) -> NDArray[np.int32]:
         """Those that :func:`ngrams_of` finds; of a vocabulary that is known this is faster."""
-        written = WORD["punctuation"].findall(text)
-        known, get = self._known, self._words.get
-        found = [known.get(word) or self._look_up(word) for word in written]
-        parts = [each[0] for each in found]
-        sizes = range(2, self._orders.words + 1), range(2, self._orders.shapes + 1)
-        joined = [_joined([word for _, word, _ in found], size) for size in sizes[0]]
-        joined += [_joined([shape for _, _, shape in found], size) for size in sizes[1]]
-        numbers = (number for row in joined for number in map(get, row))
-        parts.append(_bytes(number for number in numbers if number is not None))
-        ids = np.frombuffer(bytearray().join(parts), np.int32)
+        known, orders = self._known, self._orders
+        found = [known.get(w) or self._look_up(w) for w in WORD["punctuation"].findall(text)]
+        parts, words, shapes = zip(BEGINNING, *found, strict=True)
+        windows = [_windows(words, size) for size in range(2, orders.words + 1)]
+        windows += [{*_windows(shapes, size)} for size in range(2, orders.shapes + 1)]
+        more = _bytes(map(self._words.get, map(" ".join, chain.from_iterable(windows))))
+        ids = np.frombuffer(bytearray().join((*parts, more)), np.int32)
         ids.sort()
-        new = np.ones(len(ids), np.bool_)
-        np.not_equal(ids[1:], ids[:-1], out=new[1:])
-        return ids[new]
+        different: NDArray[np.int32] = ids[1:][ids[1:] != ids[:-1]]  # without the beginning's
+        return different
 
     def _look_up(self, written: str) -> tuple[bytes, str, str]:
         """The ids of what one word has, the word and its shape; kept, since words come again."""
         word, shape = written.lower(), shape_of(written)
         numbers = _of_word(word, shape, (self._words.get, self._characters.get), self._orders)
-        found = _bytes(number for number in numbers if number is not None), word, shape
+        found = _bytes(numbers), word, shape
         if len(written) <= LONGEST_KEPT:
             if len(self._known) >= KEPT:
                 self._known = {}  # another thread may be reading those
@@ -225,9 +221,13 @@ class _NgramEncoder(Encoder):
         return found
 
 
-def _bytes(ids: Iterable[int]) -> bytes:
-    """Ids as one piece of memory: of a list of arrays each has several, and joins slowly."""
-    return array("i", ids).tobytes()
+def _bytes(ids: Iterable[int | None]) -> bytes:
+    """Ids without None, as one piece of memory: arrays have several each, and join slowly."""
+    return array("i", filter(None, ids)).tobytes()
+
+
+BEGINNING = array("i", [-1]).tobytes(), "", ""
+"""What stands before the first word: an id below all others, and an empty word and shape."""
 
 
 class _NgramDecoder(Decoder):
@@ -262,7 +262,7 @@ def ngrams_of(
     found = [(np.repeat(row_of, lists.lengths), lists.values.astype(np.int64))]
     for parts, longest in ((words, orders.words), (shapes, orders.shapes)):
         for size in range(2, longest + 1):
-            joined = (_joined([parts[i] for i in row], size) for row in at)
+            joined = (map(" ".join, _windows(["", *(parts[i] for i in row)], size)) for row in at)
             # Of shapes, those of small letters alone are left out: every text has them.
             more = Ragged.from_lists(
                 [[numbers[0](each) for each in row if each.strip(f" {SMALL}")] for row in joined]
@@ -304,12 +304,9 @@ def _of_word(
     return [*map(words, whole), *map(characters, sorted(parts))]
 
 
-def _joined(row: Sequence[str], size: int) -> list[str]:
-    """The n-grams of ``size`` words, or shapes, of a text."""
-    begun = ["", *row]
-    if size == 2:  # by far the most asked for, and twice as fast
-        return [f"{a} {b}" for a, b in zip(begun, row, strict=False)]
-    return [" ".join(begun[i : i + size]) for i in range(len(begun) - size + 1)]
+def _windows(words: Sequence[str], size: int) -> Iterable[tuple[str, ...]]:
+    """Each ``size`` words, or shapes, that follow each other."""
+    return zip(*[words[i:] for i in range(size)], strict=False)
 
 
 @registries.tokenizers.register("fitted_ngrams")

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Final, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 from typing_extensions import override
 
 from textmill.config.component import Component
@@ -164,6 +165,14 @@ class _WordEncoder(Encoder):
         get, words = self._numbers.get, self._words
         rows = Ragged.from_lists([[get(word, UNK) for word in words(text)] for text in texts])
         return rows.wrapped(self._before, self._after) if self._after else rows
+
+    @override
+    def __call__(self, text: str) -> NDArray[np.int32]:
+        if error := not_text([text]):
+            raise error
+        get = self._numbers.get
+        ids = [get(word, UNK) for word in self._words(text)]
+        return np.array([*self._before, *ids, *self._after] if self._after else ids, np.int32)
 
 
 class _WordDecoder(Decoder):

@@ -11,10 +11,10 @@ import textmill
 from tests.runs.tiny import write_recipe
 from textmill.cli.main import main
 from textmill.errors import RunError, UserError
+from textmill.models.layers.precision import TYPES
 from textmill.run_folder.folder import RunFolder
 from textmill.runtime.devices import processor
 from textmill.runtime.machine import Measured, present, usual
-from textmill.training.precision import TYPES
 
 SHORT = ["trainer.max_steps=2"]
 

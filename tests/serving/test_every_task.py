@@ -8,6 +8,7 @@ from starlette.testclient import TestClient
 
 import textmill
 from tests.recipes.local_data import short, write_data
+from textmill.inference.export.compare import difference
 from textmill.serving.app import Service, make_app
 from textmill.serving.examples import examples_of
 from textmill.serving.limits import Limits
@@ -27,6 +28,8 @@ OPTIONS = {
     "parsing/top/local": {"n_best", "beam_size"}, "language/transformer/local": {"n_best"},
     "bert/pretraining/local": {"n_best"},
 }  # fmt: skip
+BF16 = 0.1
+"""How far numbers of answers may be off in bfloat16, which has 8 bits: scores of texts are sums."""
 TEXTS = ["wake me at [MASK]", "Rollo met Bob and led the [MASK]", "wake [MASK]"]
 
 
@@ -76,3 +79,6 @@ def test_the_server_answers_as_the_predictor_does(name, tmp_path, monkeypatch):
             )
             assert odd.status_code in (200, 400, 422), (cell, odd.text)
     service.batcher.close()
+    for wide, narrow in zip(wanted, textmill.load(folder, precision="bf16")(rows), strict=True):
+        apart = difference(wide, predictor.answer_row(narrow))  # None: another label or text
+        assert apart is None or apart < BF16

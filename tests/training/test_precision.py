@@ -7,10 +7,11 @@ import torch
 
 from textmill.errors import UserError
 from textmill.models.layers.linear import ROWS, LinearLayer
+from textmill.models.layers.precision import TYPES, autocast
 from textmill.models.losses import cross_entropy, projected_cross_entropy
 from textmill.tasks import Translation
 from textmill.tasks.task import Loss
-from textmill.training.precision import TYPES, Arithmetic, autocast, settled
+from textmill.training.precision import Arithmetic, settled
 
 
 class Sees(Translation):
@@ -38,9 +39,7 @@ def test_only_the_products_are_narrow(bench, precision):
 
 
 def test_a_device_without_such_products_is_refused(monkeypatch):
-    with pytest.raises(
-        UserError, match=r"^trainer\.precision is fp16, .* not compute with on meta: "
-    ):
+    with pytest.raises(UserError, match=r"^The precision is fp16, .* not compute with on meta: "):
         autocast("fp16", "meta")
     # What torch does about a type that a device of a known kind has not: it warns, and ignores it.
     monkeypatch.setitem(TYPES, "fp16", torch.float64)

@@ -98,8 +98,20 @@ def add_run(
 
 
 def run_options(args: argparse.Namespace) -> dict[str, Any]:
-    """How a run is loaded, from arguments of :func:`add_run`."""
-    return {"checkpoint": args.checkpoint, "device": args.device, "allow_code": args.allow_code}
+    """How a run is loaded, from arguments of :func:`add_run` and :func:`add_precision`."""
+    names = ("checkpoint", "device", "allow_code", "precision")
+    return {name: getattr(args, name) for name in names if hasattr(args, name)}
+
+
+def add_precision(parser: argparse.ArgumentParser) -> None:
+    """Adds the type of the numbers in matrix products."""
+    parser.add_argument(
+        "--precision",
+        choices=["fp32", "bf16", "fp16"],
+        default="fp32",
+        help="what a run multiplies in: fp32 (the default), bf16 (faster for many rows where the "
+        "processor has it) or fp16; textmill evaluate says what it costs",
+    )
 
 
 def load_predictor(args: argparse.Namespace, *, itself: bool = False) -> Any:

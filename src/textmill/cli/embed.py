@@ -6,7 +6,7 @@ from typing import Any
 
 from textmill.checkpoint.layout import CHECKPOINTS
 from textmill.cli import predict
-from textmill.cli.arguments import add_device_and_code, load_predictor
+from textmill.cli.arguments import add_device_and_code, add_precision, load_predictor
 from textmill.errors import UserError
 from textmill.exported.manifest import MANIFEST
 from textmill.runtime.pretrained import POOLINGS
@@ -46,6 +46,7 @@ def add(parser: argparse.ArgumentParser) -> None:
         metavar="NAME",
         help="of a run, best (the default), last, or a name such as step-00001000",
     )
+    add_precision(parser)
     add_device_and_code(parser)
     predict.add_rows(parser)
     parser.add_argument(
@@ -101,4 +102,5 @@ def _embedder(args: argparse.Namespace) -> Any:
     from textmill.inference.load_encoder import load_encoder
 
     names = ("revision", "pooling", "normalize", "device")
-    return load_encoder(args.model, **{name: getattr(args, name) for name in names})
+    encoder = load_encoder(args.model, **{name: getattr(args, name) for name in names})
+    return encoder.in_precision(args.precision)

@@ -11,7 +11,7 @@ from itertools import chain
 from pathlib import Path
 from typing import IO, Any
 
-from textmill.cli.arguments import add_run, check_output, load_predictor, typed_lines
+from textmill.cli.arguments import add_precision, add_run, check_output, load_predictor, typed_lines
 from textmill.cli.prediction_rows import ColumnRows, LineRows, Peeked, answers, reading_hint
 from textmill.cli.progress_line import ProgressLine
 from textmill.errors import UserError
@@ -46,6 +46,7 @@ def add(parser: argparse.ArgumentParser) -> None:
         "which starts sooner, without torch; --device asks the run itself."
     )
     add_run(parser, "the folder of a run, as textmill train prints it, or of an export")
+    add_precision(parser)
     add_rows(parser)
     parser.add_argument(
         "--json",

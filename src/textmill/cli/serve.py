@@ -8,7 +8,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from textmill.cli.arguments import add_run, load_predictor
+from textmill.cli.arguments import add_precision, add_run, load_predictor
 from textmill.config.docstrings import field_docs
 from textmill.errors import MissingExtraError, UserError
 from textmill.runtime.logging import log_to_stderr
@@ -28,6 +28,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     )
     about = "the folder of a run, as textmill train prints it, or of an export"
     add_run(parser, about, nargs="?")
+    add_precision(parser)
     parser.add_argument(
         "--pipeline",
         metavar="NAME",
@@ -109,9 +110,11 @@ def _pipeline(
     from textmill.serving.documents import PipelineRows
     from textmill.serving.examples import examples_of
 
-    if args.checkpoint != "best":
+    if (args.checkpoint, args.precision) != ("best", "fp32"):
+        name = "checkpoint" if args.checkpoint != "best" else "precision"
         raise UserError(
-            "--checkpoint is for a run without a pipeline; a pipeline takes the best one."
+            f"--{name} is for a run without a pipeline; a pipeline takes the best checkpoint, in "
+            "fp32."
         )
     made = pipelines.get(args.pipeline)
     folder = find_model(made.wanted, args.run)

@@ -4,7 +4,7 @@ import argparse
 import json
 from pathlib import Path
 
-from textmill.cli.arguments import add_run, add_words, check_output, run_options
+from textmill.cli.arguments import add_precision, add_run, add_words, check_output, run_options
 from textmill.runtime.logging import log_to_stderr, printable
 
 
@@ -14,6 +14,7 @@ def add_evaluate(parser: argparse.ArgumentParser) -> None:
         "other data: textmill evaluate RUN valid_data.path=other.tsv"
     )
     add_run(parser)
+    add_precision(parser)
     add_words(parser, "settings of valid_data and test_data")
     parser.add_argument(
         "--predictions", metavar="FILE", help="write each row with its prediction, as JSON lines"

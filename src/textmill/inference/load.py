@@ -7,10 +7,12 @@ their functions nor the training files are needed.
 import copy
 import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
+from torch import Tensor
 from typing_extensions import override
 
 from textmill.checkpoint.run_seal import RunSeal
@@ -28,6 +30,8 @@ from textmill.errors import CheckpointError, CodeNotAllowedError, PlanError, Use
 from textmill.exported.row_predictor import AnswerOptions, RowPredictor
 from textmill.inference import registries
 from textmill.inference.checkpoints import Opened, use_checkpoint
+from textmill.models.layers.linear import keeping_copies
+from textmill.models.layers.precision import Numbers, autocast
 from textmill.runtime.devices import Env
 from textmill.tasks.embedding import text_vectors
 from textmill.tasks.task import Row, Task
@@ -42,16 +46,19 @@ class Predictor(RowPredictor):
     Args:
         task: The task, its module with trained weights.
         checkpoint: Name of the checkpoint the weights come from.
+        precision: Type of the numbers in matrix products. With ``bf16`` on a CPU each matrix is
+            kept in that type, too, from its first use on: weights no longer change.
 
     Example:
         ``textmill.load("runs/demo/0a1b")("Good morning.")`` gives a
         :class:`textmill.text.answers.Translated`.
     """
 
-    def __init__(self, task: Task, *, checkpoint: str = "") -> None:
+    def __init__(self, task: Task, *, checkpoint: str = "", precision: Numbers = "fp32") -> None:
         super().__init__(task.text.input_columns, task.text.optional_columns)
-        self.task, self.checkpoint = task, checkpoint
+        self.task, self.checkpoint, self.precision = task, checkpoint, precision
         self.checks_itself = task.predict_checks
+        self._autocast, self._copies = autocast(precision, task.device), dict[Tensor, Tensor]()
         task.module.eval()
 
     @override
@@ -60,14 +67,28 @@ class Predictor(RowPredictor):
         where = f" of {self.checkpoint}" if self.checkpoint else ""
         return f"<Predictor: {task}{where}, answers rows of {columns}, on {self.task.device}>"
 
+    @contextmanager
+    def computing(self) -> Iterator[None]:
+        """Computes in the precision while it is open."""
+        with self._autocast, keeping_copies(self._copies):
+            yield
+
     @override
     def answers(self, rows: Sequence[Row]) -> list[Any]:
-        return self.task.predict(rows)
+        with self.computing():
+            return self.task.predict(rows)
 
     @override
     def embedder(self) -> "Predictor":
         made = text_vectors(self.task)
-        return self if made is self.task else Predictor(made, checkpoint=self.checkpoint)
+        return self if made is self.task else self._of(made, self.precision)
+
+    def in_precision(self, precision: Numbers) -> "Predictor":
+        """The same model with products of another type."""
+        return self if precision == self.precision else self._of(self.task, precision)
+
+    def _of(self, task: Task, precision: Numbers) -> "Predictor":
+        return Predictor(task, checkpoint=self.checkpoint, precision=precision)
 
     @override
     def check(self, row: Row) -> None:
@@ -93,7 +114,7 @@ class Predictor(RowPredictor):
             return super().with_options(options)
         task = copy.copy(self.task)
         task.config = replace(config, **changed)
-        return Predictor(task, checkpoint=self.checkpoint)
+        return self._of(task, self.precision)
 
     @property
     @override

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from textmill.config.planning.session import Session
 from textmill.data.batching import TakesMaxTokens, largest_batch
 from textmill.errors import UserError
+from textmill.models.layers.precision import autocast
 from textmill.preflight.disk_need import optimizer_bytes, weight_bytes
 from textmill.preflight.load_data import DATA
 from textmill.runtime.memory import cuda_room
@@ -21,7 +22,7 @@ from textmill.tasks.task import BatchRows, Task, loss_of
 from textmill.training.blocks import checkpointed
 from textmill.training.fsdp import is_sharded
 from textmill.training.gradient_sums import is_wrapped
-from textmill.training.precision import autocast, settled
+from textmill.training.precision import settled
 
 CELLS = 2048
 """What ``auto`` stands for on other devices than CUDA: what the translation recipes have."""

@@ -2,6 +2,7 @@
 
 import logging
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from textmill.checkpoint.layout import BEST, CHECKPOINTS, LAST, tensor_file
 from textmill.checkpoint.manifest import Manifest, Pointer
@@ -14,6 +15,9 @@ from textmill.exported.row_predictor import RowPredictor
 from textmill.runtime.devices import may_have_accelerator
 from textmill.runtime.memory import few_kernels
 
+if TYPE_CHECKING:
+    from textmill.models.layers.precision import Numbers
+
 LOG = logging.getLogger("textmill")
 
 
@@ -23,13 +27,14 @@ def load_answering(
     checkpoint: str = "best",
     device: str = "auto",
     allow_code: bool = False,
+    precision: "Numbers" = "fp32",
     itself: bool = False,
 ) -> RowPredictor:
     """Loads what answers for the folder of a run or of an export.
 
     A run is answered by its own export where nothing is asked that only the run can do: its best
-    checkpoint, on a machine without an accelerator. ``itself`` says that the run is to answer; so
-    does a ``device`` that is not ``auto``. The other arguments are those of
+    checkpoint in float32, on a machine without an accelerator. ``itself`` says that the run is to
+    answer; so does a ``device`` that is not ``auto``. The other arguments are those of
     :func:`textmill.runs.load_run.load`.
     """
     if not folder.exists():  # before a run's own packages are imported
@@ -43,9 +48,14 @@ def load_answering(
                 f"{folder} is an export, which holds one checkpoint. Leave "
                 f"{worded(f'--checkpoint {checkpoint}', 'checkpoint')} out, or name the run."
             )
+        if precision != "fp32":
+            raise UserError(
+                f"{folder} is an export, which computes as it was written. Leave "
+                f"{worded(f'--precision {precision}', 'precision')} out, or name the run."
+            )
         return load_export(folder, device=device)
-    asked = itself or checkpoint != "best" or device != "auto" or may_have_accelerator()
-    if not asked and (own := export_of(folder)) is not None:
+    is_plain = (checkpoint, device, precision, itself) == ("best", "auto", "fp32", False)
+    if is_plain and not may_have_accelerator() and (own := export_of(folder)) is not None:
         try:
             predictor = load_export(own, device="cpu")
         except ExportError as error:
@@ -57,7 +67,12 @@ def load_answering(
     from textmill.runs.load_run import load
 
     few_kernels()
-    return load(folder, checkpoint=checkpoint, device=device, allow_code=allow_code)
+    how: dict[str, Any] = {
+        "checkpoint": checkpoint,
+        "allow_code": allow_code,
+        "precision": precision,
+    }
+    return load(folder, device=device, **how)
 
 
 def export_of(run: Path) -> Path | None:

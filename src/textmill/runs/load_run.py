@@ -33,6 +33,7 @@ from textmill.inference.load import (
     saved_plan,
     warn_of_edited,
 )
+from textmill.models.layers.precision import Numbers
 from textmill.preflight.load_data import load_data, use_by_task
 from textmill.preflight.max_tokens import is_auto, take_max_tokens
 from textmill.recipes.planning import plan_recipe
@@ -53,7 +54,12 @@ EVALUATED_CELLS = 2048
 
 
 def load(
-    run: str | Path, *, checkpoint: str = "best", device: str = "auto", allow_code: bool = False
+    run: str | Path,
+    *,
+    checkpoint: str = "best",
+    device: str = "auto",
+    allow_code: bool = False,
+    precision: Numbers = "fp32",
 ) -> Predictor:
     """Loads a trained run: text in, typed answer out.
 
@@ -67,6 +73,8 @@ def load(
             name such as ``step-00001000``.
         device: ``auto``, or a device as torch names it.
         allow_code: Whether the recipe in the run folder may be executed.
+        precision: Type of the numbers in matrix products: ``fp32``, ``bf16`` or ``fp16``. What
+            a narrower one costs, :func:`evaluate` measures.
 
     Raises:
         CheckpointError: Every checkpoint that could be used is damaged, or fits no model here.
@@ -80,6 +88,11 @@ def load(
     folder = Path(run)
     RunFolder(folder).info  # noqa: B018  # refuses what no run wrote
     refuse_lightning(folder)
+    found = _loaded(folder, checkpoint=checkpoint, device=device, allow_code=allow_code)
+    return found.in_precision(precision)
+
+
+def _loaded(folder: Path, *, checkpoint: str, device: str, allow_code: bool) -> Predictor:
     try:
         return load_run(folder, checkpoint=checkpoint, device=device, wanted=allow_code)
     except NeedsCodeError:
@@ -118,6 +131,7 @@ def evaluate(
     checkpoint: str = "best",
     device: str = "auto",
     allow_code: bool = False,
+    precision: Numbers = "fp32",
 ) -> dict[str, Evaluation]:
     """Evaluates a run's best checkpoint on its ``valid_data`` and ``test_data``.
 
@@ -125,7 +139,12 @@ def evaluate(
     other arguments are those of :func:`load`. Returns the evaluations by the names of their data.
     """
     words = words_of(words)
-    predictor = load(run, checkpoint=checkpoint, device=device, allow_code=allow_code)
+    how: dict[str, Any] = {
+        "checkpoint": checkpoint,
+        "allow_code": allow_code,
+        "precision": precision,
+    }
+    predictor = load(run, device=device, **how)
     task, folder = predictor.task, Path(run)
     provided = {"env": Env.detect(device), **task.text.ingredients}
     recorded = RunFolder(folder).info.get("data", {})
@@ -146,7 +165,8 @@ def evaluate(
                 data = whole
                 if whole.holdout is None:
                     LOG.info("%s is not this run's file: all of its rows are measured.", name)
-        found[name] = evaluate_on(name, data, task, folder)
+        with predictor.computing():
+            found[name] = evaluate_on(name, data, task, folder)
     return found
 
 

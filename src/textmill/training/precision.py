@@ -1,24 +1,19 @@
 """Types of the numbers in a training step, and the factor on the loss of a run in fp16."""
 
-import warnings
 from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager
 from typing import Any, Literal
 
 import torch
 from torch import Tensor
 
 from textmill.checkpoint.parts import Stateful
-from textmill.errors import UserError
 from textmill.models.layers.linear import keeping_copies
+from textmill.models.layers.precision import Numbers, autocast
 from textmill.runtime import machine
 from textmill.tasks.task import Loss
 
-Numbers = Literal["fp32", "bf16", "fp16"]
 Precision = Literal["auto", "fp32", "bf16", "fp16"]
-
-TYPES = {"bf16": torch.bfloat16, "fp16": torch.float16}
-
 
 AMPERE = (8, 0)
 """Capability from which CUDA devices multiply in bfloat16; on older ones torch emulates it."""
@@ -38,27 +33,6 @@ def settled(
         return machine.present().precision
     has_it = place.type == "cuda" and torch.cuda.get_device_capability(place) >= AMPERE
     return recorded or ("bf16" if has_it else "fp32")
-
-
-def autocast(precision: Numbers, device: str | torch.device) -> AbstractContextManager[None]:
-    """Surrounds the forward pass of a training step; weights, gradients and state stay float32.
-
-    With ``bf16`` torch's autocast computes matrix products in bfloat16, which has float32's range,
-    so that no loss has to be scaled, and 8 bits of precision (Kalamkar et al. 2019); with ``fp16``
-    in half precision, which has 11 bits and a narrow range, see :class:`LossScale`. Sums,
-    normalization and the loss stay in float32. A device without such products is refused.
-    """
-    if precision == "fp32":
-        return nullcontext()
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("error", UserWarning)  # torch warns, and goes on in float32
-            return torch.autocast(torch.device(device).type, dtype=TYPES[precision])
-    except (RuntimeError, UserWarning) as error:
-        raise UserError(
-            f"trainer.precision is {precision}, which torch {torch.__version__} does not compute "
-            f"with on {device}: {error}\nLeave it at fp32, or choose another device or precision."
-        ) from error
 
 
 class Arithmetic:

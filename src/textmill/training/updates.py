@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from textmill.checkpoint.parts import Stateful
+from textmill.models.layers.precision import Numbers
 from textmill.runtime.devices import Env
 from textmill.runtime.ranks import Ranks
 from textmill.runtime.seeds import HostRandom, fold, seed_all
@@ -19,7 +20,7 @@ from textmill.training.fsdp import FullySharded, check_elementwise, is_sharded
 from textmill.training.gradient_sums import GradientSums, RowsOf, WrappedModule, is_wrapped
 from textmill.training.layer_rates import present_rate
 from textmill.training.nonfinite import NonFinite
-from textmill.training.precision import Arithmetic, Numbers, settled
+from textmill.training.precision import Arithmetic, settled
 from textmill.training.progress import Clock
 from textmill.training.running_loss import RunningLoss
 from textmill.training.schedules import Schedule

@@ -7,11 +7,11 @@ from torch import nn
 from tests.pretrained_checkpoints import save_encoder
 from textmill.models.classifier import Classifier
 from textmill.models.encoders.pretrained import PretrainedEncoder
+from textmill.models.layers.precision import autocast
 from textmill.models.lora import Lora
 from textmill.text.tokenizers.pretrained import PretrainedTokenizer
 from textmill.training.blocks import checkpointed
 from textmill.training.layer_rates import rate_factors
-from textmill.training.precision import autocast
 
 LENGTHS = torch.tensor([30, 20, 3, 30])
 WITH = {"all": None, "adapters": Lora(rank=2, dropout=0.1)}

@@ -4,7 +4,7 @@ from typing import Any
 
 from textmill.errors import UserError
 from textmill.interop.lightning.data_module import RecipeData
-from textmill.training.precision import Numbers
+from textmill.models.layers.precision import Numbers
 from textmill.training.trainer_config import TrainerConfig
 
 PRECISIONS = {"fp32": "32-true", "bf16": "bf16-mixed", "fp16": "16-mixed"}

@@ -15,9 +15,10 @@ from textmill.config.component import Component
 from textmill.models import fast
 from textmill.runtime import machine
 
-ROWS = 64
+ROWS, FEW = 64, 16
 """oneDNN prepares itself for every number of rows it meets (2 ms and more each, and it keeps 1,024
-preparations): batches of any size come to it in multiples of this."""
+preparations): batches of any size come to it in multiples of the first, smaller ones of the second.
+"""
 
 
 class LinearLayer(nn.Linear):
@@ -69,17 +70,25 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     *Shape:* :math:`(*,I)`, :math:`(O,I)` and :math:`(O)` to :math:`(*,O)`.
     """
     compiling = torch.compiler.is_compiling()  # asked first: it cannot trace what is cached
-    if compiling or x.device.type != "cpu" or x.numel() < ROWS * x.shape[-1]:
+    if compiling or x.device.type != "cpu":
         return F.linear(x, weight, bias)
     narrow = is_in_bf16(x)
     if narrow or (
-        x.dtype == weight.dtype == torch.float32
+        not has_few_rows(x)
+        and x.dtype == weight.dtype == torch.float32
         and not torch.is_autocast_enabled("cpu")
         and fast.linear_library() == "onednn"
     ):
+        if not torch.is_grad_enabled():
+            return _affine(x, weight, bias, narrow=narrow)[0]
         y: Tensor = _OneDnnLinear.apply(x, weight, bias, narrow)  # type: ignore[no-untyped-call]
         return y
     return F.linear(x, weight, bias)
+
+
+def has_few_rows(x: Tensor) -> bool:
+    """Whether reading the weights takes longer than the product: of a text or two."""
+    return x.numel() < ROWS * x.shape[-1]
 
 
 def is_in_bf16(x: Tensor) -> bool:
@@ -113,17 +122,16 @@ def keeping_copies(copies: dict[Tensor, Tensor] | None) -> Iterator[None]:
 def bf16_copy(tensor: Tensor) -> Tensor:
     """A tensor in bfloat16, without a gradient; of a parameter the copy that is kept."""
     copies = _copies.get()
-    # What is made in inference mode cannot be part of a graph later.
-    kept = isinstance(tensor, nn.Parameter) and not torch.is_inference_mode_enabled()
-    if copies is None or not kept:
+    if copies is None or not isinstance(tensor, nn.Parameter):
         return tensor.detach().to(torch.bfloat16)
     if tensor not in copies:
-        copies[tensor] = tensor.detach().to(torch.bfloat16)
+        with torch.inference_mode(mode=False):  # else it could not be part of a graph later
+            copies[tensor] = tensor.detach().to(torch.bfloat16)
     return copies[tensor]
 
 
 class _OneDnnLinear(torch.autograd.Function):
-    """The affine map and its gradient through oneDNN, for whole multiples of :data:`ROWS` rows.
+    """The affine map and its gradient through oneDNN, for whole multiples of some rows.
 
     If it is ``narrow``, the products are of bfloat16, and so is the result; gradients have the
     types of what they are of.
@@ -133,12 +141,9 @@ class _OneDnnLinear(torch.autograd.Function):
     @override
     def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None, narrow: bool) -> Tensor:
         ctx.has_bias, ctx.dtype, ctx.of_weight = bias is not None, x.dtype, weight.dtype
-        if narrow:
-            weight, bias = bf16_copy(weight), None if bias is None else bf16_copy(bias)
-        rows = _padded(x, weight.dtype)
-        ctx.save_for_backward(rows, weight)
-        y = product(rows, weight, bias)
-        return y[: x.numel() // x.shape[-1]].view(*x.shape[:-1], len(weight))
+        y, *saved = _affine(x, weight, bias, narrow=narrow)
+        ctx.save_for_backward(*saved)
+        return y
 
     @staticmethod
     @override
@@ -158,10 +163,21 @@ class _OneDnnLinear(torch.autograd.Function):
         return dx, dw, db, None
 
 
+def _affine(
+    x: Tensor, weight: Tensor, bias: Tensor | None, *, narrow: bool
+) -> tuple[Tensor, Tensor, Tensor]:
+    """The affine map, and the rows and the weight that were multiplied."""
+    if narrow:
+        weight, bias = bf16_copy(weight), None if bias is None else bf16_copy(bias)
+    rows = _padded(x, weight.dtype)
+    y = product(rows, weight, bias)
+    return y[: x.numel() // x.shape[-1]].view(*x.shape[:-1], len(weight)), rows, weight
+
+
 def _padded(x: Tensor, dtype: torch.dtype) -> Tensor:
-    """The rows of ``x`` in a type, and zeros up to a multiple of :data:`ROWS`, in one pass."""
+    """The rows of ``x`` in a type, and zeros up to the next multiple, in one pass."""
     rows = x.reshape(-1, x.shape[-1])
-    missing = -len(rows) % ROWS
+    missing = -len(rows) % (FEW if len(rows) < ROWS else ROWS)
     if not missing:
         return rows.to(dtype)
     padded = rows.new_empty((len(rows) + missing, rows.shape[1]), dtype=dtype)

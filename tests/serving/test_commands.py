@@ -101,7 +101,7 @@ def test_it_serves_a_pipeline_without_torch():
         ([], "Name a run or an export to serve, or --pipeline NAME."),
         (["--pipeline", "reference-parsr"], "reference-parser"),
         (["--pipeline", "reference-parser"], "There is no model for reference-parser"),
-        (["--pipeline", "reference-parser", "--checkpoint", "last"], "takes the best one"),
+        (["--pipeline", "reference-parser", "--checkpoint", "last"], "takes the best checkpoint"),
     ],
 )
 def test_what_is_no_pipeline_is_said(words, said, capsys, monkeypatch, tmp_path):

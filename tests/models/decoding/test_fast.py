@@ -109,12 +109,21 @@ def test_it_is_chosen_where_it_knows_every_block(make_model):
     model.decoder.layers[0].register_forward_hook(lambda *_: None)
     assert fastest(model, rows=32) is model
     other = make_model()
-    with torch.autocast("cpu", torch.bfloat16):
-        assert fastest(other, rows=32) is other
     other.decoder.layers[1].attention.out = torch.nn.Sequential(torch.nn.Linear(16, 16))
     assert fastest(other, rows=32) is other
     talking = make_model(attention=TalkingHeads.Config())
     assert fastest(talking, rows=32) is talking
+
+
+@torch.inference_mode()
+def test_its_steps_are_of_float32_under_autocast_too(make_model):
+    model, given, tokens = make_model(SIZE), sources(), torch.full((9,), 4)
+    fast = fastest(model, rows=32)
+    memory = fast.encode(*given)
+    wanted = fast.step(tokens, fast.start(memory))
+    with torch.autocast("cpu", torch.bfloat16):
+        assert torch.equal(fast.step(tokens, fast.start(memory)), wanted)
+        assert not torch.equal(fast.encode(*given).states, memory.states)
 
 
 @pytest.mark.parametrize(

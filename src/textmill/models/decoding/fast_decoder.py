@@ -244,6 +244,7 @@ class FastDecoder:
     """A Transformer in evaluation whose steps are fast: same scores but for rounding.
 
     Its weights are those of when they were laid out; where they were not, views of the model's.
+    Under autocast only what is read is computed by its type: of few rows it saves no time.
     """
 
     training = False
@@ -263,12 +264,14 @@ class FastDecoder:
     def encode(self, source: Tensor, source_lengths: Tensor | None) -> DecoderMemory:
         return self.model.encode(source, source_lengths)
 
+    @torch.autocast("cpu", enabled=False)  # type: ignore[untyped-decorator]
     def start(self, memory: DecoderMemory) -> SlotCache:
-        layers = self.laid.layers
-        projected = [layer.cross_attention.project_memory(memory.states) for layer in layers]
+        layers, states = self.laid.layers, memory.states.to(self.laid.output.weight.dtype)
+        projected = [layer.cross_attention.project_memory(states) for layer in layers]
         heads, features = layers[0].attention.num_kv_heads, layers[0].attention.head_dim
         return SlotCache(projected, memory.mask, heads=heads, features=features)
 
+    @torch.autocast("cpu", enabled=False)  # type: ignore[untyped-decorator]
     def step(self, tokens: Tensor, state: SlotCache) -> Tensor:
         """Reads a token of each row. *Shape:* :math:`(N)` to logits :math:`(N,V)`."""
         # Layers change their input, which a hook may have kept: a copy of 3 us.
@@ -282,7 +285,7 @@ class FastDecoder:
 
 def _is_supported(model: Transformer) -> bool:
     """Whether the fast step computes the model: all modules are known, without hooks or patches."""
-    if torch.is_autocast_enabled("cpu") or _has_any_global_hook():
+    if _has_any_global_hook():
         return False
     decoder = [*model.decoder.modules()]
     if any(type(part) not in KNOWN or _is_patched(part) for part in (model, *decoder)):

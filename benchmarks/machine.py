@@ -101,13 +101,14 @@ def has_gpu() -> bool:
     return bool(torch.cuda.is_available())
 
 
-def peak_gflops(threads: int) -> dict[str, float]:
-    """GFLOP/s of a large product of 32-bit numbers, by the library that computes it."""
+def peak_gflops(threads: int, precision: str = "fp32") -> dict[str, float]:
+    """GFLOP/s of a large product of numbers of a type, by the library that computes it."""
     import torch
 
     torch.set_num_threads(threads)
     n = 1536
-    a, b = torch.randn(n, n), torch.randn(n, n)
+    kind = torch.bfloat16 if precision == "bf16" else torch.float32
+    a, b = torch.randn(n, n, dtype=kind), torch.randn(n, n, dtype=kind)
     ways: dict[str, Any] = {"torch": lambda: a @ b}
     if torch.backends.mkldnn.is_available():
         onednn = torch.ops.mkldnn._linear_pointwise

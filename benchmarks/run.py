@@ -40,35 +40,20 @@ def train_rows(
     common = [str(HERE / "train.py"), *common, "--threads", str(lab.threads)]
     chosen = [peer for peer in peers if lab.has(peer, train.PEERS[peer])]
     words = {p: [*common, "--peer", p, "--cells", str(cells.get(p, 2048)), *more] for p in chosen}
-    return lab.turns("train on a GPU" if more else "train", words)
+    return lab.turns("train " + " ".join(more), words)
 
 
 def train_table(lab: Lab) -> None:
     """Throughput of a training step, and what each faster path gives."""
     import train
 
+    from textmill.runtime.machine import has_bf16
+
     plain = [peer for peer in train.PEERS if not peer.startswith("textmill without")]
     without = [peer for peer in train.PEERS if peer.startswith("textmill without")]
-    found = train_rows(lab, plain, {"bare, token budget": 8192})
-    heading("Training: target tokens without padding")
-    say_what_counts(found, lab.threads)
-    if has_base(found, "textmill"):
-        peaks = machine.peak_gflops(lab.threads)
-        library, peak = max(peaks.items(), key=lambda item: item[1])
-        ours = found["textmill"]
-        columns = [
-            "loop",
-            "n",
-            "a second",
-            "a CPU second",
-            "textmill is",
-            "padding",
-            "MFU",
-            "others",
-        ]
-        given = {"peak": peak, "threads": lab.threads}
-        table(columns, (train_row(peer, lines, ours, **given) for peer, lines in found.items()))
-        print(f"\nMFU is of {peak:,.0f} GFLOP/s, the best large product here ({library}; {peaks}).")
+    cpu_table(lab, plain, "fp32")
+    if has_bf16():
+        cpu_table(lab, plain, "bf16")
     paths = train_rows(lab, ["textmill", *without], {})
     heading("What each faster path of textmill's step gives (trainer.fast.…)")
     say_what_counts(paths, lab.threads)
@@ -78,6 +63,23 @@ def train_table(lab: Lab) -> None:
         table(columns, (path_row(peer, row, whole, lab.threads) for peer, row in paths.items()))
     if lab.args.device:
         gpu_table(lab, [peer for peer in plain if peer != "accelerate"])
+
+
+def cpu_table(lab: Lab, peers: list[str], precision: str) -> None:
+    """Training of the small model in one type of numbers, beside the peers in the same."""
+    found = train_rows(lab, peers, {"bare, token budget": 8192}, ("--precision", precision))
+    heading(f"Training in {precision}: target tokens without padding")
+    say_what_counts(found, lab.threads)
+    if not has_base(found, "textmill"):
+        return
+    peaks = machine.peak_gflops(lab.threads, precision)
+    library, peak = max(peaks.items(), key=lambda item: item[1])
+    given = {"peak": peak, "threads": lab.threads}
+    table(
+        ["loop", "n", "a second", "a CPU second", "textmill is", "padding", "MFU", "others"],
+        (train_row(peer, lines, found["textmill"], **given) for peer, lines in found.items()),
+    )
+    print(f"\nMFU is of {peak:,.0f} GFLOP/s, the best large product here ({library}; {peaks}).")
 
 
 def gpu_table(lab: Lab, peers: list[str]) -> None:

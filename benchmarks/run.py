@@ -167,7 +167,7 @@ def overhead_table(lab: Lab) -> None:
 
 
 def startup_table(lab: Lab) -> None:
-    """From the start of the process to its first step."""
+    """From the start of the process to its first step, and to its first answer."""
     import overhead
 
     peers = [peer for peer, needs in overhead.PEERS.items() if lab.has(peer, needs)]
@@ -182,22 +182,36 @@ def startup_table(lab: Lab) -> None:
     for command in words.values():
         lab.command(command, figures=False)  # the file cache and the store are warm from here on
     found = lab.turns("startup", words, figures=False)
-    lab.threads = threads
     heading("Start: seconds from the process's start to its first step (wanted: bare + 0.4)")
-    if not has_base(found, "bare"):
+    started_table(found, "bare")
+    answer = str(HERE / "answers.py"), *("--data", str(lab.args.pairs), "--cache", str(lab.cache))
+    lab.command([*answer, "--peer", "textmill export, classifier", "--seconds", "0.1"])
+    run, line = lab.cache / "answers-classifier", lab.cache / "line.txt"
+    line.write_text("The cat sleeps.\n", encoding="utf-8")
+    asked = ["-m", "textmill", "predict", str(run), str(line)]
+    words = {"the run itself": [*asked, "--device", "cpu"], "the run's export": asked}
+    found = lab.turns("start of an answer", words, figures=False)
+    lab.threads = threads
+    heading("Start: seconds of textmill predict for one line")
+    started_table(found, "the run itself")
+
+
+def started_table(found: dict[str, list[Line]], base: str) -> None:
+    """Seconds of whole processes, beside one of them."""
+    if not has_base(found, base):
         return
-    bare = statistics.median(line["process"]["wall_s"] for line in found["bare"])
+
+    def medians(lines: list[Line]) -> dict[str, float]:
+        names = ("wall_s", "cpu_s", "others")
+        return {n: statistics.median(line["process"][n] for line in lines) for n in names}
 
     def row(peer: str, lines: list[Line]) -> list[str]:
-        read = {
-            name: statistics.median(line["process"][name] for line in lines)
-            for name in ("wall_s", "cpu_s", "others")
-        }
-        over = "" if peer == "bare" else f"{read['wall_s'] - bare:+.2f}"
+        read = medians(lines)
+        over = "" if peer == base else f"{read['wall_s'] - medians(found[base])['wall_s']:+.2f}"
         wall, cpu = f"{read['wall_s']:.2f}", f"{read['cpu_s']:.2f}"
         return [peer, str(len(lines)), wall, cpu, over, f"{read['others']:.2f}"]
 
-    columns = ["process", "n", "wall", "CPU", "over bare, wall", "others"]
+    columns = ["process", "n", "wall", "CPU", f"over {base}, wall", "others"]
     table(columns, (row(peer, lines) for peer, lines in found.items()))
 
 

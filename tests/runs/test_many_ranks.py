@@ -9,12 +9,14 @@ import sys
 import time
 
 import pytest
+import torch
 
 from tests.runs.many_ranks import free_port, largest_difference, lines_of, write_data
 from tests.runs.rank_kills import lines_written, ranks_of
 from tests.runs.tiny import alive, run_folder, unlike, wait_until, write_recipe
 from tests.runs.tiny import outcome as whole
 from tests.warm_textmill import warm_programs
+from textmill.runtime.devices import processor
 
 COMPARED = [
     *("train_data.path=data/train-pairs.tsv", "valid_data.path=data/dev-pairs.tsv"),
@@ -179,6 +181,44 @@ def test_an_error_of_one_rank_ends_all(runs, tmp_path):
     assert codes == [1, 1]
     assert "ValueError: rank 1 of 2 is broken" in said[1]
     assert "error:" not in said[0]
+
+
+OWN_TABLE = """
+import os
+import torch
+from textmill.models import fast
+
+os.environ["TEXTMILL_CACHE"] = f"cache{os.environ['RANK']}"
+
+
+def module(model, tokenizer, env):
+    made = model.build(tokenizer=tokenizer)
+
+    def note(*_):
+        if torch.is_grad_enabled():
+            seen = fast.now().linear, fast.now().attention, torch.is_autocast_enabled("cpu")
+            Path(f"seen{env.rank}").write_text(repr(seen))
+
+    made.encoder.layers[0].register_forward_pre_hook(note)
+    return made
+"""
+
+
+@pytest.mark.parametrize("first", [0, 1])
+def test_all_ranks_compute_by_the_table_of_the_first(runs, tmp_path, first):
+    """The machines of a run may differ; with other kernels on each, a resumed run would, too."""
+    folder = write_recipe(tmp_path)
+    (folder / "tiny.py").write_text((folder / "tiny.py").read_text() + OWN_TABLE)
+    where = {"processor": processor(), "torch": torch.__version__, "threads": 1, "spread": 1.0}
+    torchs = {"fp32_torch": 1.0, "fp32_onednn": 2.0, "bf16_but_attention": 3.0, "bf16": 4.0}
+    onednns = {"fp32_torch": 9.0, "fp32_onednn": 8.0, "bf16_but_attention": 2.0, "bf16": 1.0}
+    for rank, times in enumerate([torchs, onednns] if first == 0 else [onednns, torchs]):
+        (folder / f"cache{rank}").mkdir()
+        (folder / f"cache{rank}/machine.json").write_text(json.dumps(where | times))
+    codes, said = runs.run(folder, "train", "tiny.py", "trainer.max_steps=2", size=2)
+    assert codes == [0, 0], said
+    wanted = repr(("torch", "fp32", False) if first == 0 else ("onednn", "bf16", True))
+    assert [(folder / f"seen{rank}").read_text() for rank in range(2)] == [wanted] * 2
 
 
 OWN_PROCESS = """

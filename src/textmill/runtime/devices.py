@@ -82,7 +82,7 @@ def may_have_accelerator() -> bool:
     return apple or any(Path(each).exists() for each in ("/dev/nvidiactl", "/dev/dxg", "/dev/kfd"))
 
 
-INSTRUCTIONS = ("avx2", "avx512f", "avx512_bf16", "amx_bf16")
+INSTRUCTIONS = ("avx2", "avx_vnni", "avx512f", "avx512_vnni", "avx512_bf16", "amx_bf16")
 """Those of processors that decide how fast products are."""
 
 

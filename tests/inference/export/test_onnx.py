@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
+from onnx import helper
 
 import textmill
 from tests.recipes.local_data import short, write_data
@@ -18,8 +19,10 @@ from textmill.errors import DataError, UserError
 from textmill.exported import load
 from textmill.exported.formats import ExportSettings
 from textmill.exported.manifest import MANIFEST, ExportError, seal_folder
+from textmill.exported.onnx import OnnxGraph
 from textmill.inference.export import compare
 from textmill.inference.export.folder import refuse_unsupported, write_export
+from textmill.inference.export.onnx import quantize
 from textmill.inference.export.quality import measure_quality
 from textmill.preflight.export_checks import rows_of_run
 from textmill.recipes import registries
@@ -382,3 +385,28 @@ def test_what_generates_text_is_refused_with_what_works(name, works, tmp_path, m
     task = textmill.create_task(name)
     with pytest.raises(UserError, match=rf"to onnx:\n  it generates text\n{works}"):
         refuse_unsupported(task, "onnx")
+
+
+def test_products_of_8_bits_are_right_on_any_processor(tmp_path, monkeypatch):
+    # The largest numbers: processors without VNNI cannot add two products with signed weights.
+    halves = [np.full((512, 600), sign, np.float32) for sign in (1, -1)]
+    names = ["positive", "negative"]
+    nodes = [
+        helper.make_node("Concat", names, ["weight"], axis=1),
+        helper.make_node("MatMul", ["x", "weight"], ["y"]),
+    ]
+    x, y = (helper.make_tensor_value_info(n, onnx.TensorProto.FLOAT, ["B", None]) for n in "xy")
+    held = [onnx.numpy_helper.from_array(half, n) for half, n in zip(halves, names, strict=True)]
+    graph = helper.make_graph(nodes, "graph", [x], [y], held)
+    path = tmp_path / "model.onnx"
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)]), path)
+    quantize(path)
+    kinds = {each.op_type for each in onnx.load(path).graph.node}
+    assert "MatMulInteger" in kinds
+    assert not kinds & {"MatMul", "Concat"}, "a weight of two parts stayed as it was"
+    (found,) = OnnxGraph(path, device="cpu").run({"x": np.ones((1, 512), np.float32)})
+    assert found == pytest.approx(512 * np.repeat([[1, -1]], 600, axis=1), rel=1e-5)
+    for processor, unsigned in (("GenuineIntel avx2", "1"), ("AuthenticAMD avx512_vnni", "0")):
+        monkeypatch.setattr("textmill.exported.onnx.processor", lambda name=processor: name)
+        options = OnnxGraph(path, device="cpu").session.get_session_options()
+        assert options.get_session_config_entry("session.x64quantprecision") == unsigned

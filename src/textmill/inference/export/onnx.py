@@ -206,19 +206,27 @@ def quantize(path: Path) -> None:
     """Writes a graph anew whose weights are of 8 bits where it multiplies by them, or looks up.
 
     Recurrent layers stay as they are: the standard has no operator for them with such weights.
-    Each column of a matrix has a scale of its own. Weights are unsigned as inputs are: of signed
-    ones processors without VNNI lose the sums that exceed 16 bits.
+    Each column of a matrix has a scale of its own. Weights of matrices are signed: a processor with
+    VNNI multiplies by them 2.3 times as fast as by unsigned ones. Others would lose the sums that
+    exceed 16 bits, so :class:`textmill.exported.onnx.OnnxGraph` has them made unsigned there. That
+    leaves out convolutions, whose weights are unsigned: signed ones take 2.5 times as long.
     """
+    import onnx
     from onnxruntime.quantization import QuantType, quantize_dynamic
+    from onnxscript.optimizer import optimize
 
+    kinds = {"Conv": QuantType.QUInt8, "Gather": QuantType.QInt8, "MatMul": QuantType.QInt8}
+    any_size = 1 << 62
     with _quiet():
-        quantize_dynamic(
-            path,
-            path,
-            op_types_to_quantize=["Conv", "Gather", "MatMul"],  # a Gemm is made one of these
-            per_channel=True,
-            weight_type=QuantType.QUInt8,
+        # Weights that are joined or turned on the way to a product would stay as they are.
+        model: Any = optimize(
+            onnx.load(path), input_size_limit=any_size, output_size_limit=any_size
         )
+        onnx.save(model, path)
+        for kind, weights in kinds.items():  # a Gemm is made a MatMul
+            quantize_dynamic(
+                path, path, op_types_to_quantize=[kind], per_channel=True, weight_type=weights
+            )
 
 
 def _user_line(error: BaseException) -> str:

@@ -143,7 +143,7 @@ def answers_of(text: ColumnsText, forward: Forward, *, refuses_long: bool) -> di
     """The manifest's ``answers``, which :func:`load_columns` reads."""
     return {
         "forward": forward.name,
-        "numbers": {k: v for k, v in vars(forward).items() if not isinstance(v, np.ndarray)},
+        "numbers": {k: v for k, v in _fields(forward) if not isinstance(v, np.ndarray)},
         "settings": {name: getattr(text, name) for name in text.answer_settings},
         "over_length": "error" if refuses_long else "cut",
     }
@@ -152,6 +152,10 @@ def answers_of(text: ColumnsText, forward: Forward, *, refuses_long: bool) -> di
 def save_arrays(forward: Forward, path: Path) -> None:
     from safetensors.numpy import save
 
-    held = vars(forward).items()
+    held = _fields(forward)
     if arrays := {k: np.ascontiguousarray(v) for k, v in held if isinstance(v, np.ndarray)}:
         write_file(path, save(arrays))
+
+
+def _fields(forward: Forward) -> list[tuple[str, Any]]:
+    return [(each.name, getattr(forward, each.name)) for each in dataclasses.fields(forward)]  # type: ignore[arg-type]

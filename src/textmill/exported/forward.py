@@ -4,15 +4,16 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
-from typing import Any, ClassVar, NamedTuple, Protocol
+from functools import cached_property, partial
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import override
 
+from textmill.exported.random_field import RandomField
+
 Arrays = Mapping[str, NDArray[Any]]
-Floats = NDArray[np.float32]
 WINDOWS = 64
 """Most parts of a context that are read in one batch."""
 
@@ -66,6 +67,11 @@ class TagForward(Forward):
     @override
     def __call__(self, graph: ColumnGraph, columns: Arrays, lengths: Arrays) -> Iterable[Any]:
         *others, numbers, chances = graph.run(graph_inputs(columns, lengths))
+        longest = int(lengths["words"].max(initial=0))
+        if numbers.ndim != 2 or numbers.shape != chances.shape or numbers.shape[1] < longest:
+            raise ValueError(f"labels of words are {numbers.shape} and {chances.shape}")
+        if not np.issubdtype(numbers.dtype, np.integer) or (numbers < 0).any():
+            raise ValueError("labels of words are no numbers of labels")
         return _cut(others, numbers, chances, lengths["words"])
 
 
@@ -75,7 +81,11 @@ class CrfForward(Forward):
 
     name = "crf"
     transitions: NDArray[np.float32]
-    """As :func:`decode_with_chances` takes them."""
+    """As :class:`RandomField` takes them."""
+
+    @cached_property
+    def field(self) -> RandomField:
+        return RandomField(self.transitions)
 
     @override
     def __call__(self, graph: ColumnGraph, columns: Arrays, lengths: Arrays) -> Iterable[Any]:
@@ -84,7 +94,7 @@ class CrfForward(Forward):
         if scores.shape != wanted:
             raise ValueError(f"scores of labels are {scores.shape}, not {wanted}")
         real = np.arange(scores.shape[1]) < lengths["words"][:, None]
-        numbers, chances = decode_with_chances(scores, real, self.transitions)
+        numbers, chances = self.field.decode_with_chances(scores, real)
         return _cut(others, numbers, chances, lengths["words"])
 
 
@@ -94,11 +104,7 @@ def _cut(
     chances: NDArray[Any],
     lengths: NDArray[Any],
 ) -> Iterable[Any]:
-    longest = int(lengths.max(initial=0))
-    if numbers.ndim != 2 or numbers.shape != chances.shape or numbers.shape[1] < longest:
-        raise ValueError(f"labels of words are {numbers.shape} and {chances.shape}")
-    if not np.issubdtype(numbers.dtype, np.integer) or (numbers < 0).any():
-        raise ValueError("labels of words are no numbers of labels")
+    """Each row's part of what the graph gave, of labels of words those of its words."""
     for *said, number, chance, end in zip(*others, numbers, chances, lengths.tolist(), strict=True):
         yield (*said, number[:end], chance[:end])
 
@@ -219,84 +225,3 @@ FORWARDS: dict[str, type[Forward]] = {
     kind.name: kind for kind in (RowForward, TagForward, CrfForward, WindowForward)
 }
 """By their names in a manifest."""
-
-
-def decode_with_chances(
-    scores: Floats, real: NDArray[np.bool_], moves: Floats
-) -> tuple[NDArray[np.int64], Floats]:
-    """The best sequences of labels, and the probability that each of their labels is right.
-
-    Viterbi's algorithm, and the forward-backward algorithm (Rabiner 1989), as
-    :meth:`textmill.models.crf.LinearChainCrf.decode_with_chances` has them.
-
-    Args:
-        scores: Of each label at each word. *Shape:* ``[B, T, L]``, T at least 1.
-        real: True at words, which begin each row; False at padding. *Shape:* ``[B, T]``.
-        moves: Scores of transitions from a row to a column, those that no answer has far below all
-            others; the last but one is the start, the last the end. *Shape:* ``[L + 2, L + 2]``.
-
-    Returns:
-        Numbers of labels and their probabilities, anything at padding. *Shape:* ``[B, T]`` each.
-    """
-    size = scores.shape[2]
-    parts = _Moves(moves[:size, :size], moves[size, :size], moves[:size, size + 1])
-    best, shares = _forward_backward(scores, real, parts)
-    numbers = _backtrace(best, real, parts)
-    return numbers, np.take_along_axis(shares, numbers[..., None], axis=2)[..., 0]
-
-
-class _Moves(NamedTuple):
-    """Scores of transitions between labels, from the start and to the end."""
-
-    inner: Floats
-    start: Floats
-    end: Floats
-
-
-def _forward_backward(
-    scores: Floats, real: NDArray[np.bool_], moves: _Moves
-) -> tuple[Sequence[Floats], Floats]:
-    """Walks three ways at once: a sentence takes half of the time that it takes one by one.
-
-    Returns:
-        The score of the best sequence up to each word that ends in each label, *Shape:* T of
-        ``[B, L]``; and the probability of each label at each word, *Shape:* ``[B, T, L]``.
-    """
-    (inner, start, end), length = moves, scores.shape[1]
-    reaching = inner.T  # to the label of a row
-    steps, whole = np.stack([reaching, inner, reaching])[:, None], bool(real.all())
-    first = start + scores[:, 0]
-    # Log sums of sequences up to each word, those from behind it, and the best up to it.
-    at = [np.stack([first, np.broadcast_to(end, first.shape), first])]
-    for t in range(1, length):
-        back = length - t
-        before = at[-1].copy()
-        before[1] += scores[:, back]
-        every = before[:, :, None] + steps
-        reached = every.max(axis=3)
-        both = every[:2] - reached[:2, ..., None]
-        reached[:2] += np.log(np.exp(both, out=both).sum(axis=3))
-        reached[::2] += scores[:, t]
-        if not whole:
-            there = np.stack([real[:, t], real[:, back], real[:, t]])[..., None]
-            reached = np.where(there, reached, at[-1])
-        at.append(reached)
-    ways = np.stack(at, axis=2)
-    both = ways[0] + ways[1, :, ::-1]
-    shares = np.exp(both - both.max(axis=2, keepdims=True))
-    return [each[2] for each in at], np.asarray(
-        shares / shares.sum(axis=2, keepdims=True), np.float32
-    )
-
-
-def _backtrace(best: Sequence[Floats], real: NDArray[np.bool_], moves: _Moves) -> NDArray[np.int64]:
-    """The labels of the best sequences. *Shape:* ``[B, T]``."""
-    reaching = np.ascontiguousarray(moves.inner.T)
-    label = (best[-1] + moves.end).argmax(axis=1)
-    path = [label]
-    # The best previous label is found on the way back, for one label per sentence only.
-    for t in range(len(best) - 1, 0, -1):
-        origin = (best[t - 1] + reaching[label]).argmax(axis=1)
-        label = np.where(real[:, t], origin, label)
-        path.append(label)
-    return np.stack(path[::-1], axis=1)

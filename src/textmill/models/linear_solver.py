@@ -46,7 +46,7 @@ class Solver(ABC):
 
     @abstractmethod
     def fit(self, rows: Any, targets: NDArray[Any], *, cost: float, seed: int) -> Solution:
-        """Fits some rows, :math:`(N,F)` sparse, with their targets."""
+        """Fits some rows, :math:`(N,F)` sparse and of float64, with their targets."""
 
     @abstractmethod
     def value(self, decisions: Numbers) -> float:
@@ -80,7 +80,8 @@ class LabelSolver(Solver):
     @override
     def fit(self, rows: Any, targets: NDArray[Any], *, cost: float, seed: int) -> Solution:
         counted = ~np.isin(targets, [label for label, w in self.weights.items() if w == 0])
-        rows, targets = rows[counted], targets[counted]
+        if not counted.all():
+            rows, targets = rows[counted], targets[counted]
         labels = np.unique(targets)
         # A label without a row has a decision of -1, the target that the hinge has for the rest.
         weights, bias = np.zeros((rows.shape[1], self.size)), np.full(self.size, -1.0)
@@ -201,6 +202,8 @@ def solve(
 ) -> tuple[Solution, dict[str, float]]:
     """Fits all rows, :math:`(N,F)` sparse, with the cost that is best in ``folds`` of them.
 
+    Rows of float32 take less memory: those that are fitted become float64, which scikit-learn has.
+
     Each fold is answered by a model of the others; of equals it is the lowest cost, and where there
     are too few rows the one next to 1. ``tried`` is called with each cost and its value.
 
@@ -221,7 +224,8 @@ def solve(
             tried(each, value)
             if best is None or value > facts["value"]:
                 cost, best, facts = each, decisions, {"value": value}
-    found, factor = solver.fit(rows, targets, cost=cost, seed=seed), solver.factor(best)
+    found = solver.fit(_double(rows), targets, cost=cost, seed=seed)
+    factor = solver.factor(best)
     scaled = Solution(found.weights * factor, found.bias * factor)
     return scaled, {"cost": cost, "factor": factor, **facts}
 
@@ -231,11 +235,16 @@ def _in_folds(rows: Any, solver: Solver, parts: Indices, *, cost: float, seed: i
     places: list[Indices] = []
     for part in range(int(parts.max()) + 1):
         inside, others = np.flatnonzero(parts == part), np.flatnonzero(parts != part)
-        model = solver.fit(rows[others], solver.targets[others], cost=cost, seed=seed)
+        targets = solver.targets[others]
+        model = solver.fit(_double(rows[others]), targets, cost=cost, seed=seed)
         found.append(model.decisions(rows[inside]))
         places.append(inside)
     decisions = np.concatenate(found)
     return decisions[np.argsort(np.concatenate(places))]
+
+
+def _double(rows: Any) -> Any:
+    return rows.astype(np.float64, copy=False)  # the same places
 
 
 def _dealt(order: Indices, count: int) -> Indices:

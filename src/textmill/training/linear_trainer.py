@@ -1,6 +1,7 @@
 """A trainer that solves a linear model of n-grams in one step, by scikit-learn."""
 
 import logging
+from array import array
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from importlib.util import find_spec
@@ -144,9 +145,11 @@ class LinearTrainer(Trainer):
 
     def _read(self, epochs: int) -> tuple[Any, list[ColumnBatch]]:
         """The numbers of all rows, sparse, and the batches of their targets."""
-        from scipy.sparse import coo_matrix, vstack
+        from scipy.sparse import coo_matrix, csr_matrix
 
-        task, parts, targets = self.columns, list[Any](), list[ColumnBatch]()
+        task, targets = self.columns, list[ColumnBatch]()
+        # Each number once: of a list of parts all would be there twice when they are joined.
+        numbers, places, ends = array("f"), array("i"), array("q", [0])
         read = -1
         while read <= epochs:
             group = next(self.data.first.groups)
@@ -154,14 +157,21 @@ class LinearTrainer(Trainer):
             for batch in group:
                 texts, beside = task.inputs(batch)
                 features = self.ngrams.features(*texts, **beside)
-                at, places, values = (part.cpu().numpy() for part in features)
+                row_of, place_of, values = (part.cpu().numpy() for part in features)
                 shape = (len(batch), self.ngrams.width)
-                numbers = coo_matrix((values.astype(np.float64), (at, places)), shape=shape)
-                parts.append(numbers.tocsr())
+                part = coo_matrix((values, (row_of, place_of)), shape=shape).tocsr()
+                ends.frombytes((part.indptr[1:].astype(np.int64) + len(numbers)).tobytes())
+                numbers.frombytes(part.data.tobytes())
+                places.frombytes(part.indices.astype(np.int32).tobytes())
                 wanted = {role: batch[role].cpu() for role in task.text.targets}
                 targets.append(replace(batch, columns=wanted, lengths={}, counts={}))
             self.stops.poll()
-        return vstack(parts, format="csr"), targets
+        arrays = (
+            np.frombuffer(numbers, np.float32),
+            np.frombuffer(places, np.int32),
+            np.frombuffer(ends, np.int64),
+        )
+        return csr_matrix(arrays, shape=(len(ends) - 1, self.ngrams.width)), targets
 
     def _tried(self, solver: Solver) -> Callable[[float, float], None]:
         def say(cost: float, value: float) -> None:

@@ -17,8 +17,6 @@ from textmill.errors import UserError
 from textmill.text import registries
 from textmill.text.cells import read_training, words_in
 from textmill.text.metadata import Saved, refuse_twice
-from textmill.text.tokenizers.fitted_tokenizer import FittedTokenizer
-from textmill.text.tokenizers.pretrained import PretrainedTokenizer, tokenizer_of
 from textmill.text.tokenizers.tokenizer import Tokenizer, VocabInfo
 
 PAD, UNK, BEGIN, END, FIRST = 0, 1, 2, 3, 4
@@ -292,6 +290,9 @@ class PretrainedPieces(Component):
         def build(  # type: ignore[override]  # what is built of is named, for the planner
             self, *, model: Any = None
         ) -> WordPieces:
+            # Most recipes have no pieces, and do without the libraries that it imports.
+            from textmill.text.tokenizers.pretrained import PretrainedTokenizer, tokenizer_of
+
             path = tokenizer_of(model) if self.path is None else self.path
             tokenizer = PretrainedTokenizer(PretrainedTokenizer.Config(path=path))
             return WordPieces(tokenizer, length=self.length, column=self.column)
@@ -317,6 +318,8 @@ class FittedPieces(Component):
         def build(  # type: ignore[override]  # what is built of is named, for the planner
             self, *, train_data: Iterable[Mapping[str, Any]]
         ) -> WordPieces:
+            from textmill.text.tokenizers.fitted_tokenizer import FittedTokenizer
+
             words = FittedTokenizer.Config(
                 kind="words",
                 columns=(self.column,),

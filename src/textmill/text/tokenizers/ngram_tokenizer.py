@@ -9,7 +9,7 @@ import logging
 import unicodedata
 from array import array
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, count, groupby, islice
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, TypeVar
@@ -45,6 +45,8 @@ SAVED = ("rows", "words", "longest", "shapes", "least_characters", "most_charact
 _READ_FOR = {"purpose": "to take n-grams from", "setting": "tokenizer.columns or ngrams.columns"}
 ROWS = 10_000
 """Rows whose n-grams are counted together."""
+BLOCK, ID_BITS = 1_000, 32
+"""Rows whose n-grams are in memory with all their repetitions, and bits of an id."""
 LOG = logging.getLogger("textmill")
 
 MOST = 4_000_000
@@ -242,39 +244,41 @@ class _NgramDecoder(Decoder):
 
 def ngrams_of(
     texts: Sequence[str], numbers: tuple[Number, Number], orders: Orders
-) -> tuple[Ids, Ids]:
-    """The n-grams of texts, each once a text.
+) -> Iterator[Ragged]:
+    """The n-grams of texts, each once a text, rising; those of ``BLOCK`` texts at a time.
 
     Their ``numbers`` are the id of an n-gram of words, and of one of characters; below 0: left out.
-
-    Returns:
-        The row of each n-gram, and its id; rising. *Shape:* ``[n]`` each.
     """
-    split = [WORD["punctuation"].findall(text) for text in texts]
     # What one word has is found once for each different word: a corpus has ten times as many words.
     places: dict[str, int] = {}
+    split = map(WORD["punctuation"].findall, texts)
     at = [[places.setdefault(word, len(places)) for word in row] for row in split]
     words, shapes = [word.lower() for word in places], [shape_of(word) for word in places]
-    single = [_of_word(*each, numbers, orders) for each in zip(words, shapes, strict=True)]
-    rows = Ragged.from_lists(at)
-    lists = Ragged.from_lists(single).take(rows.values)
-    row_of = np.repeat(np.arange(len(texts)), rows.lengths)
-    found = [(np.repeat(row_of, lists.lengths), lists.values.astype(np.int64))]
+    single = Ragged.from_lists(
+        [_of_word(*each, numbers, orders) for each in zip(words, shapes, strict=True)]
+    )
+    several = []
     for parts, longest in ((words, orders.words), (shapes, orders.shapes)):
         for size in range(2, longest + 1):
             joined = (map(" ".join, _windows(["", *(parts[i] for i in row)], size)) for row in at)
             # Of shapes, those of small letters alone are left out: every text has them.
-            more = Ragged.from_lists(
-                [[numbers[0](each) for each in row if each.strip(f" {SMALL}")] for row in joined]
-            )
-            found.append((np.repeat(np.arange(len(texts)), more.lengths), more.values))
-    all_rows, ids = (np.concatenate(part) for part in zip(*found, strict=True))
-    # One number for both, sorted: np.unique takes three times as long.
-    span = int(ids.max(initial=0)) + 1
-    both = (all_rows * span + ids)[ids >= 0]
-    both.sort()
-    both = both[np.diff(both, prepend=-1) > 0]
-    return both // span, both % span
+            more = ([numbers[0](each) for each in row if each.strip(f" {SMALL}")] for row in joined)
+            several.append(Ragged.from_lists([*more]))
+    for start in range(0, len(texts), BLOCK):
+        here = Ragged.from_lists(at[start : start + BLOCK])
+        rows, lists = np.arange(start, start + len(here)), single.take(here.values)
+        row_of = np.repeat(rows, here.lengths)
+        found = [(np.repeat(row_of, lists.lengths), lists.values)]
+        for each in several:
+            of_rows = each.take(rows)
+            found.append((np.repeat(rows, of_rows.lengths), of_rows.values))
+        all_rows, ids = (np.concatenate(part) for part in zip(*found, strict=True))
+        # One number for both, sorted: np.unique takes three times as long.
+        both = ((all_rows - start << ID_BITS) + ids)[ids >= 0]
+        both.sort()
+        both = both[np.diff(both, prepend=-1) > 0]
+        lengths = np.bincount(both >> ID_BITS, minlength=len(rows))
+        yield Ragged((both & (1 << ID_BITS) - 1).astype(np.int32), offsets_of(lengths))
 
 
 def shape_of(word: str) -> str:
@@ -385,9 +389,9 @@ class _Counting:
         if error := not_text(texts):
             raise error
         words, characters = (part.__getitem__ for part in self.parts)
-        _, ids = ngrams_of(texts, (words, characters), orders)
+        found = Ragged.concatenate(ngrams_of(texts, (words, characters), orders))
         size = sum(map(len, self.parts))
-        self.counts = np.bincount(ids, minlength=size) + np.pad(
+        self.counts = np.bincount(found.values, minlength=size) + np.pad(
             self.counts, (0, size - len(self.counts))
         )
         if size > MOST:
@@ -399,15 +403,22 @@ class _Counting:
         numbers = [{n: int(new[i]) for n, i in part.items() if kept[i]} for part in self.parts]
         self._number(tuple(numbers), self.counts[which])
 
-    def most(self, size: int, least: int) -> tuple[dict[str, int], dict[str, int]]:
-        """The n-grams of the most texts, from the frequent to the rare; and of how many each."""
+    def most(self, size: int, least: int) -> list[dict[str, int]]:
+        """The n-grams of the most texts, from the frequent to the rare, and of how many each.
+
+        It ends the counting.
+        """
         order = np.argsort(-self.counts, kind="stable")[:size]
         which = np.zeros(len(self.counts), dtype=np.bool_)
         which[order] = self.counts[order] >= least
         self._keep(which)
         counts = self.counts.tolist()
-        words, characters = (
-            {n: counts[i] for n, i in sorted(part.items(), key=lambda item: -counts[item[1]])}
-            for part in self.parts
-        )
-        return words, characters
+        ordered = [sorted(part.items(), key=lambda item: -counts[item[1]]) for part in self.parts]
+        lines = ["\n".join(ngram for ngram, _ in part) for part in ordered]
+        numbers = [[counts[i] for _, i in part] for part in ordered]
+        # As new strings, which lie together: the counted ones lie scattered among all others, whose
+        # memory they would keep.
+        del ordered
+        self.parts = ()
+        pairs = zip(lines, numbers, strict=True)
+        return [dict(zip(text.splitlines(), each, strict=True)) for text, each in pairs]

@@ -16,7 +16,7 @@ import pytest
 import textmill
 from tests.launch.grids import SHORT, grid_folder, in_process, runs_of
 from tests.runs.made_runs import made_run
-from tests.runs.tiny import wait_until
+from tests.waiting import wait_until
 from tests.warm_textmill import warm_programs
 from textmill.cli.main import main
 from textmill.errors import RunStoppedError

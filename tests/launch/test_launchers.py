@@ -8,7 +8,8 @@ from datetime import timedelta
 import pytest
 
 from tests.launch.grids import SHORT, quick, runs_of
-from tests.runs.tiny import wait_until, write_recipe
+from tests.runs.tiny import write_recipe
+from tests.waiting import wait_until
 from textmill.cli.grid import add_launcher, asked_launcher
 from textmill.cli.main import main
 from textmill.errors import MissingExtraError, UserError

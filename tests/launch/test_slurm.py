@@ -12,7 +12,7 @@ import pytest
 
 from tests.launch.grids import SHORT, quick, runs_of
 from tests.runs.made_runs import made_run
-from tests.runs.tiny import wait_until
+from tests.waiting import wait_until
 from textmill.cli import runs as runs_list
 from textmill.cli.main import main
 from textmill.errors import UserError

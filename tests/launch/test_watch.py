@@ -14,7 +14,7 @@ from torch import nn
 from tests.launch.grids import quick
 from tests.launch.test_grid import Fake
 from tests.runs.made_runs import made_run
-from tests.runs.tiny import wait_until
+from tests.waiting import wait_until
 from tests.warm_textmill import warm_programs
 from textmill.checkpoint.store import Checkpoints
 from textmill.cli.main import main

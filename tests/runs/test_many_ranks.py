@@ -13,8 +13,9 @@ import torch
 
 from tests.runs.many_ranks import free_port, largest_difference, lines_of, write_data
 from tests.runs.rank_kills import lines_written, ranks_of
-from tests.runs.tiny import alive, run_folder, unlike, wait_until, write_recipe
+from tests.runs.tiny import alive, run_folder, unlike, write_recipe
 from tests.runs.tiny import outcome as whole
+from tests.waiting import wait_until
 from tests.warm_textmill import warm_programs
 from textmill.runtime.devices import processor
 

@@ -7,7 +7,8 @@ import subprocess
 import pytest
 
 from tests.runs.rank_kills import lines_written
-from tests.runs.tiny import outcome, run_folder, unlike, wait_until, write_recipe
+from tests.runs.tiny import outcome, run_folder, unlike, write_recipe
+from tests.waiting import wait_until
 from tests.warm_textmill import warm_programs
 
 

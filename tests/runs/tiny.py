@@ -3,8 +3,6 @@
 import json
 import os
 import random
-import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -69,16 +67,6 @@ def alive(process: int) -> bool:
         except ProcessLookupError:
             return False
         return True
-
-
-def wait_until(
-    happens: Callable[[], object], said: Callable[[], object] = lambda: "", *, seconds: float = 60
-) -> None:
-    """Waits for what must come; ``said`` is shown where it does not."""
-    until = time.monotonic() + seconds
-    while not happens():
-        assert time.monotonic() < until, said()
-        time.sleep(0.005)
 
 
 def run_folder(folder: Path) -> Path:

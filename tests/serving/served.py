@@ -15,6 +15,7 @@ from typing import NotRequired
 import httpx
 from typing_extensions import TypedDict
 
+from tests.waiting import wait_until
 from tests.warm_textmill import warm_programs
 from textmill.errors import DataError
 from textmill.exported.row_predictor import RowPredictor
@@ -131,13 +132,6 @@ def hold(path):
     path.with_suffix(".begun").touch()
     while not path.exists():
         time.sleep(0.005)
-
-
-def wait_until(condition, *, seconds=30):
-    end = time.perf_counter() + seconds
-    while not condition():
-        assert time.perf_counter() < end
-        time.sleep(0.01)
 
 
 @dataclass

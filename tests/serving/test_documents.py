@@ -5,7 +5,8 @@ import threading
 
 import pytest
 
-from tests.serving.served import head, reversing, wait_until
+from tests.serving.served import head, reversing
+from tests.waiting import wait_until
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,8 @@ import time
 
 import pytest
 
-from tests.serving.served import TOLD, head, question, read_all, read_answer, reversing, wait_until
+from tests.serving.served import TOLD, head, question, read_all, read_answer, reversing
+from tests.waiting import wait_until
 
 
 def batches(served):

@@ -51,7 +51,8 @@ def read_source(path: Path, most: int | None = None) -> bytes:
         with path.open("rb") as file:
             return file.read(-1 if most is None else most)
     except OSError as error:
-        near = "" if path.exists() else suggest_path(path, suffixes=(".yaml", ".yml", ".py"))
+        gone = isinstance(error, FileNotFoundError)
+        near = suggest_path(path, suffixes=(".yaml", ".yml", ".py")) if gone else ""
         raise UserError(f"{path}: cannot be read: {error.strerror}. {near}".rstrip()) from error
 
 

@@ -117,6 +117,8 @@ class Column(SavedFolder):
     def cut(self, encoded: Ragged, limit: int) -> Ragged:
         """Encoded rows, each cut after its first ``limit`` places."""
         lengths, most = encoded.lengths, limit * self.width
+        if lengths.max(initial=0) <= most:
+            return encoded
         position = np.arange(len(encoded.values)) - np.repeat(encoded.offsets[:-1], lengths)
         return Ragged(encoded.values[position < most], offsets_of(np.minimum(lengths, most)))
 

@@ -44,6 +44,8 @@ class Lab:
     ) -> Line | None:
         """Runs one measurement; its last line of JSON, with the times of the whole process.
 
+        ``words`` begin with a script, or with the Python that is to run one.
+
         Nothing where it failed, ran over ``limit`` seconds, or printed none of the ``figures`` it
         should: why is in ``failed``.
         """
@@ -58,7 +60,7 @@ class Lab:
         watch = machine.Watch()
         try:
             done = subprocess.run(
-                [sys.executable, *words],
+                words if not words[0].endswith(".py") else [sys.executable, *words],
                 check=False,
                 capture_output=True,
                 text=True,

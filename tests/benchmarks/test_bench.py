@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.warm_textmill import warm_programs
+from textmill.runtime import devices
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 SCRIPT = """
@@ -63,7 +64,8 @@ def test_a_peer_that_fails_is_named_and_the_others_have_their_rows(tmp_path, mon
         (tmp_path / f"{name}.py").write_text(SCRIPT.format(figures=FIGURES), encoding="utf-8")
     monkeypatch.setattr(benches, "HERE", tmp_path)
     monkeypatch.setattr(benches.Lab, "has", lambda *_: True)
-    monkeypatch.setattr(benches.machine, "peak_gflops", lambda _: {"torch": 4.0})
+    monkeypatch.setattr(benches.machine, "peak_gflops", lambda *_: {"torch": 4.0})
+    monkeypatch.setattr(devices, "processor", lambda: "a processor amx_bf16")
     words = ["overhead", "startup", "memory", "decode", "train", "--repetitions", "1"]
     words += ["--device", "cpu", "--data", str(tmp_path), "--out", str(tmp_path / "out.jsonl")]
     monkeypatch.setattr(sys, "argv", ["run.py", *words])
@@ -73,7 +75,10 @@ def test_a_peer_that_fails_is_named_and_the_others_have_their_rows(tmp_path, mon
         ended.value.code
     )
     tables = capsys.readouterr().out.split("\n### ")[1:]
-    assert len(tables) == 8  # two of training, one on a GPU, two searches
+    (answer,) = [table for table in tables if "textmill predict" in table]
+    assert "No table: it compares with the run itself" in answer  # no script here trains it
+    tables.remove(answer)
+    assert len(tables) == 9  # three of training, one on a GPU, two searches
     for table in tables:
         assert "| textmill | 1 |" in table
         assert "accelerate" not in table

@@ -107,10 +107,10 @@ def add_precision(parser: argparse.ArgumentParser) -> None:
     """Adds the type of the numbers in matrix products."""
     parser.add_argument(
         "--precision",
-        choices=["fp32", "bf16", "fp16"],
+        choices=["fp32", "bf16"],
         default="fp32",
-        help="what a run multiplies in: fp32 (the default), bf16 (faster for many rows where the "
-        "processor has it) or fp16; textmill evaluate says what it costs",
+        help="what a run multiplies in: fp32 (the default), or bf16, faster for many rows where "
+        "the processor has it; textmill evaluate says what it costs",
     )
 
 

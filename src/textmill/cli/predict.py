@@ -42,8 +42,9 @@ def add(parser: argparse.ArgumentParser) -> None:
         "is, with its targets or without. A pipe, or a file of another suffix, has a text in each "
         "line; if the model reads several columns, those of the run's data. A row that cannot be "
         "read or answered leaves an empty line in its place and a message that names its line; the "
-        "exit code is then 1. For a run with an export of its best checkpoint that export answers, "
-        "which starts sooner, without torch; --device asks the run itself."
+        "exit code is then 1. For a run with an ONNX export of its best checkpoint (export/onnx) "
+        "that export answers, which starts sooner, without torch, unless --checkpoint, --device or "
+        "--precision asks the run itself."
     )
     add_run(parser, "the folder of a run, as textmill train prints it, or of an export")
     add_precision(parser)

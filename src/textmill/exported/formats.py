@@ -41,11 +41,6 @@ class ExportFormat:
         )
         return opened
 
-    @property
-    def is_readable(self) -> bool:
-        """Whether it can be asked here."""
-        return bool(self.reads) and all(map(importlib.util.find_spec, self.reads))
-
     def refuse_missing(self, *, writes: bool = False) -> None:
         """Refuses a format whose packages, to ask it or to write it, are not installed."""
         for package in self.writes if writes else self.reads:

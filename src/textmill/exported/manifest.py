@@ -39,7 +39,7 @@ class ExportManifest(SealedFiles):
     """What runs it: ``ctranslate2``, ``huggingface`` (transformers), ``onnx``."""
     source: Mapping[str, Any]
     """Recipe, key and checkpoint that it was made of; ``weights`` is the sha256 of theirs, where it
-    answers as the run does: with these weights and the run's own search."""
+    may answer for the run, see :mod:`textmill.runs.answering`."""
     compared: Mapping[str, Any]
     """What the comparison with the original found."""
     versions: Mapping[str, Any]
@@ -80,7 +80,7 @@ def read(folder: Path) -> ExportManifest:
             raise ExportError(problem)
     except ExportError as error:
         raise ExportError(
-            f"{folder} is no export that can be used: {error}. Export the run again: "
-            "textmill export RUN"
+            f"{folder} is no export that can be used: {error}. Delete it, and export the run "
+            "again: textmill export RUN --format FORMAT"
         ) from None
     return manifest

@@ -31,13 +31,16 @@ from textmill.exported.row_predictor import AnswerOptions, RowPredictor
 from textmill.inference import registries
 from textmill.inference.checkpoints import Opened, use_checkpoint
 from textmill.models.layers.linear import keeping_copies
-from textmill.models.layers.precision import Numbers, autocast
+from textmill.models.layers.precision import autocast
 from textmill.runtime.devices import Env
 from textmill.tasks.embedding import text_vectors
 from textmill.tasks.task import Row, Task
 from textmill.text.processors.text_processor import TextProcessor
 
 LOG = logging.getLogger("textmill")
+
+Precision = Literal["fp32", "bf16"]
+"""Types in which a trained model multiplies."""
 
 
 class Predictor(RowPredictor):
@@ -54,11 +57,11 @@ class Predictor(RowPredictor):
         :class:`textmill.text.answers.Translated`.
     """
 
-    def __init__(self, task: Task, *, checkpoint: str = "", precision: Numbers = "fp32") -> None:
+    def __init__(self, task: Task, *, checkpoint: str = "", precision: Precision = "fp32") -> None:
         super().__init__(task.text.input_columns, task.text.optional_columns)
         self.task, self.checkpoint, self.precision = task, checkpoint, precision
         self.checks_itself = task.predict_checks
-        self._autocast, self._copies = autocast(precision, task.device), dict[Tensor, Tensor]()
+        self._copies = dict[Tensor, Tensor]()
         task.module.eval()
 
     @override
@@ -70,7 +73,7 @@ class Predictor(RowPredictor):
     @contextmanager
     def computing(self) -> Iterator[None]:
         """Computes in the precision while it is open."""
-        with self._autocast, keeping_copies(self._copies):
+        with autocast(self.precision, self.task.device), keeping_copies(self._copies):
             yield
 
     @override
@@ -81,14 +84,17 @@ class Predictor(RowPredictor):
     @override
     def embedder(self) -> "Predictor":
         made = text_vectors(self.task)
-        return self if made is self.task else self._of(made, self.precision)
+        return self if made is self.task else self._of(made)
 
-    def in_precision(self, precision: Numbers) -> "Predictor":
+    def in_precision(self, precision: Precision) -> "Predictor":
         """The same model with products of another type."""
-        return self if precision == self.precision else self._of(self.task, precision)
+        return Predictor(self.task, checkpoint=self.checkpoint, precision=precision)
 
-    def _of(self, task: Task, precision: Numbers) -> "Predictor":
-        return Predictor(task, checkpoint=self.checkpoint, precision=precision)
+    def _of(self, task: Task) -> "Predictor":
+        """The same of another task that has the module's weights."""
+        made = Predictor(task, checkpoint=self.checkpoint, precision=self.precision)
+        made._copies = self._copies
+        return made
 
     @override
     def check(self, row: Row) -> None:
@@ -114,7 +120,7 @@ class Predictor(RowPredictor):
             return super().with_options(options)
         task = copy.copy(self.task)
         task.config = replace(config, **changed)
-        return self._of(task, self.precision)
+        return self._of(task)
 
     @property
     @override

@@ -88,8 +88,7 @@ def export(
         where, compared = rows_of_run(folder, predictor.task)
     else:
         where, compared = str(rows), [predictor.row(row) for row in typed]
-    made = _written(folder, predictor, form, target, where, compared, greedy=greedy)
-    return Exported(target, made)
+    return Exported(target, _written(folder, predictor, form, target, where, compared))
 
 
 def _written(
@@ -100,14 +99,13 @@ def _written(
     where: str,
     rows: Sequence[Row],
     *,
-    greedy: bool = False,
     replace: bool = False,
 ) -> Comparison:
     """Writes an export of a run, with what its manifest says of the run."""
     info, data = RunFolder(folder).info, recorded_layout(predictor, folder)
     source: dict[str, Any] = {name: str(info.get(name, "")) for name in ("recipe", "key")}
     source["task"] = tasks.name_of(type(predictor.task)) or type(predictor.task).__name__
-    if form.quantize is None and not greedy:  # it may answer for the run
+    if form.folder == "onnx":  # it may answer for the run
         saved = Manifest.read(folder / CHECKPOINTS / predictor.checkpoint)
         source["weights"] = saved.files[tensor_file("model")].sha256
     if data:

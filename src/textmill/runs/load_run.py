@@ -24,6 +24,7 @@ from textmill.errors import UserError
 from textmill.inference.checkpoints import Opened, use_checkpoint
 from textmill.inference.load import (
     NeedsCodeError,
+    Precision,
     Predictor,
     fitted_parts,
     load_run,
@@ -33,7 +34,6 @@ from textmill.inference.load import (
     saved_plan,
     warn_of_edited,
 )
-from textmill.models.layers.precision import Numbers
 from textmill.preflight.load_data import load_data, use_by_task
 from textmill.preflight.max_tokens import is_auto, take_max_tokens
 from textmill.recipes.planning import plan_recipe
@@ -59,7 +59,7 @@ def load(
     checkpoint: str = "best",
     device: str = "auto",
     allow_code: bool = False,
-    precision: Numbers = "fp32",
+    precision: Precision = "fp32",
 ) -> Predictor:
     """Loads a trained run: text in, typed answer out.
 
@@ -73,8 +73,8 @@ def load(
             name such as ``step-00001000``.
         device: ``auto``, or a device as torch names it.
         allow_code: Whether the recipe in the run folder may be executed.
-        precision: Type of the numbers in matrix products: ``fp32``, ``bf16`` or ``fp16``. What
-            a narrower one costs, :func:`evaluate` measures.
+        precision: Type of the numbers in matrix products: ``fp32`` or ``bf16``. What the narrower
+            one costs, :func:`evaluate` measures.
 
     Raises:
         CheckpointError: Every checkpoint that could be used is damaged, or fits no model here.
@@ -131,7 +131,7 @@ def evaluate(
     checkpoint: str = "best",
     device: str = "auto",
     allow_code: bool = False,
-    precision: Numbers = "fp32",
+    precision: Precision = "fp32",
 ) -> dict[str, Evaluation]:
     """Evaluates a run's best checkpoint on its ``valid_data`` and ``test_data``.
 

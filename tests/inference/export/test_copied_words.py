@@ -19,12 +19,7 @@ ROWS = [
 ]
 
 
-class Shouting(SemanticParsing):
-    def complete(self, answers, rows):
-        return answers
-
-
-def parser(kind=SemanticParsing, **settings):
+def parser(**settings):
     """A model that knows three words, and says most often that it does not."""
     words = ("[IN:CALL", "]", "call")
     tokenizer = WordTokenizer.Config(words=words, lowercase=False, marks=True).build()
@@ -36,7 +31,7 @@ def parser(kind=SemanticParsing, **settings):
             parameter.add_(0.4 * torch.randn_like(parameter))
         module.output_bias[tokenizer.vocab_info.unk_idx] += 4
     decoding = Decoding(beam_size=3, n_best=2, early_stopping="first", max_length_b=6)
-    config = kind.Config(copy_unknown=True, decoding=decoding, **settings)
+    config = SemanticParsing.Config(copy_unknown=True, decoding=decoding, **settings)
     return Predictor(config.build(module=module, tokenizer=tokenizer), checkpoint="made")
 
 
@@ -55,6 +50,9 @@ def test_unknown_words_are_copied_alike(tmp_path):
     assert UNKNOWN in answers[1].text  # of whose source all words are known
 
 
-def test_a_completion_of_ones_own_is_refused():
-    with pytest.raises(UserError, match="  Shouting has a method of its own, complete\n"):
-        refuse_unsupported(parser(Shouting).task, "ctranslate2")
+@pytest.mark.parametrize("name", ["complete", "answer_row", "check"])
+def test_a_method_of_ones_own_is_refused(name):
+    task = parser().task
+    task.__class__ = type("Own", (type(task),), {name: lambda self, *_: None})
+    with pytest.raises(UserError, match=f"  Own has a method of its own, {name}\n"):
+        refuse_unsupported(task, "ctranslate2")

@@ -205,5 +205,5 @@ def test_textmill_does_not_run_it_and_says_what_does(bart, tmp_path):
     with pytest.raises(UserError, match=r"which textmill does not run.* AutoTokenizer\.from_"):
         load(folder)
     (folder / "config.json").write_text("{}")
-    with pytest.raises(ExportError, match=r"Export the run again: textmill export RUN"):
+    with pytest.raises(ExportError, match=r"export the run again: textmill export RUN"):
         load(folder)

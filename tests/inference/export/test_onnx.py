@@ -350,16 +350,17 @@ def test_wrong_weights_are_found_and_the_row_is_named(runs, tmp_path, monkeypatc
     assert not (tmp_path / "out").exists()
 
 
-def test_a_task_that_answers_by_its_own_code_is_refused(runs, tmp_path, monkeypatch):
+@pytest.mark.parametrize("name", ["answers", "answer_row", "check"])
+def test_a_task_that_answers_by_its_own_code_is_refused(runs, tmp_path, name):
     folder, _, _ = runs("classification/averaging/local")
     predictor = textmill.load(folder / "run")
 
-    class Mine(type(predictor.task)):
-        def answers(self, scores, batch):
-            return super().answers(scores, batch)
+    def own(self, *given):
+        return getattr(super(Mine, self), name)(*given)
 
+    Mine = type("Mine", (type(predictor.task),), {name: own})  # a class
     predictor.task.__class__ = Mine
-    with pytest.raises(UserError, match=r"Mine has a method of its own, answers"):
+    with pytest.raises(UserError, match=rf"Mine has a method of its own, {name}"):
         write_export(predictor, "onnx", tmp_path / "out", rows=[], where="rows", source={})
 
 

@@ -18,7 +18,6 @@ from textmill.inference.export.quality import measure_quality, spread
 from textmill.inference.load import Predictor
 from textmill.models.lora import merged
 from textmill.runtime.files import make_folder, new_folder
-from textmill.tasks.generation import SemanticParsing
 from textmill.tasks.language_model import LanguageModeling
 from textmill.tasks.masked_language_model import MaskedLanguageModeling
 from textmill.tasks.seq2seq import Seq2Seq
@@ -94,18 +93,19 @@ def refuse_unsupported(task: Task, name: str) -> None:
 def own_answers(task: Task) -> list[str]:
     """Methods of a task's subclass that exports do not run, a line for each."""
     kind: Any = type(task)
-    for library in (LanguageModeling, MaskedLanguageModeling):
-        if isinstance(task, library):
-            names = ("answer_row", "check", "predict")
-            own = [name for name in names if getattr(kind, name) is not getattr(library, name)]
-            return [f"{kind.__name__} has a method of its own, {name}" for name in own]
+    if isinstance(task, LanguageModeling | MaskedLanguageModeling):
+        return own_methods(kind, "answer_row", "check", "predict")
     assert isinstance(task, Seq2Seq), "others are refused"
-    problems = []
-    if kind.complete not in (Seq2Seq.complete, SemanticParsing.complete):
-        problems.append(f"{kind.__name__} has a method of its own, complete")
-    if kind.generate is not Seq2Seq.generate or kind.predict is not Seq2Seq.predict:
+    problems = own_methods(kind, "answer_row", "check", "complete")
+    if own_methods(kind, "generate", "predict"):
         problems.append(f"{kind.__name__} answers by code of its own")
     return problems
+
+
+def own_methods(kind: type, *names: str) -> list[str]:
+    """Those of these methods that are not the library's, a line for each."""
+    own = [n for n in names if not getattr(kind, n).__module__.startswith("textmill.")]
+    return [f"{kind.__name__} has a method of its own, {name}" for name in own]
 
 
 def write_export(

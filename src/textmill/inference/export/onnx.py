@@ -28,7 +28,7 @@ from textmill.exported.forward import graph_inputs
 from textmill.exported.manifest import GRAPH, TEXT
 from textmill.exported.onnx import ARRAYS, MODEL
 from textmill.inference.export.compare import Comparison, answers_apart, compare
-from textmill.inference.export.folder import ExportWriter, own_answers
+from textmill.inference.export.folder import ExportWriter, own_answers, own_methods
 from textmill.inference.load import Predictor
 from textmill.models.masked_language_model import MaskedLanguageModel
 from textmill.tasks.column_task import ColumnsTask
@@ -117,6 +117,7 @@ def _own_columns(task: ColumnsTask) -> list[str]:
     if by["exported_outputs"] == base or by["answers"] < by["exported_outputs"]:
         own.append("answers")
     told = [f"{kind.__name__} has a method of its own, {name}" for name in sorted(own)]
+    told += own_methods(kind, "check")
     if isinstance(task.text, PlainColumns):
         told.append("its text processor is PlainColumns, which makes no answers of outputs")
     return told

@@ -264,23 +264,23 @@ class FastDecoder:
     def encode(self, source: Tensor, source_lengths: Tensor | None) -> DecoderMemory:
         return self.model.encode(source, source_lengths)
 
-    @torch.autocast("cpu", enabled=False)  # type: ignore[untyped-decorator]
     def start(self, memory: DecoderMemory) -> SlotCache:
         layers, states = self.laid.layers, memory.states.to(self.laid.output.weight.dtype)
-        projected = [layer.cross_attention.project_memory(states) for layer in layers]
+        with torch.autocast("cpu", enabled=False):
+            projected = [layer.cross_attention.project_memory(states) for layer in layers]
         heads, features = layers[0].attention.num_kv_heads, layers[0].attention.head_dim
         return SlotCache(projected, memory.mask, heads=heads, features=features)
 
-    @torch.autocast("cpu", enabled=False)  # type: ignore[untyped-decorator]
     def step(self, tokens: Tensor, state: SlotCache) -> Tensor:
         """Reads a token of each row. *Shape:* :math:`(N)` to logits :math:`(N,V)`."""
-        # Layers change their input, which a hook may have kept: a copy of 3 us.
-        x = self.model.target(tokens[:, None], state.position)[:, 0].clone()
-        mask = state.open_slots()
-        for layer in self.laid.layers:
-            x = layer(x, state, mask)
-        state.close_slots()
-        return self.model.without_banned(self.laid.output(self.laid.norm(x)))
+        with torch.autocast("cpu", enabled=False):
+            # Layers change their input, which a hook may have kept: a copy of 3 us.
+            x = self.model.target(tokens[:, None], state.position)[:, 0].clone()
+            mask = state.open_slots()
+            for layer in self.laid.layers:
+                x = layer(x, state, mask)
+            state.close_slots()
+            return self.model.without_banned(self.laid.output(self.laid.norm(x)))
 
 
 def _is_supported(model: Transformer) -> bool:

@@ -12,7 +12,7 @@ from textmill.models.encoders.sequence import real_tokens
 from textmill.models.layers.attention import MultiHead
 from textmill.models.layers.dropout import Dropout
 from textmill.models.layers.layer import ACTIVATIONS
-from textmill.models.layers.linear import ROWS, LinearLayer, has_few_rows, linear
+from textmill.models.layers.linear import ROWS, LinearLayer, linear
 
 _PREFIXES = {
     "bert": "bert",
@@ -181,13 +181,10 @@ class _SelfAttention(nn.Module):
     @override
     def forward(self, x: Tensor, places: Tensor | None, mask: Tensor | None) -> Tensor:
         parts = (self.query, self.key, self.value)
-        is_plain = all(type(part) is LinearLayer for part in parts)  # no adapters in their place
-        traced = torch.compiler.is_compiling() or torch.compiler.is_exporting()
-        # One product is faster than three, but for few rows by less than it takes to join them.
-        if is_plain and (traced or x.device.type != "cpu" or not has_few_rows(x)):
+        if all(type(part) is LinearLayer for part in parts):  # one product is faster than three
             weight, bias = torch.cat([p.weight for p in parts]), torch.cat([p.bias for p in parts])
             qkv = linear(x, weight, bias)
-        else:
+        else:  # adapters stand in a layer's place
             qkv = torch.cat([part(x) for part in parts], dim=-1)
         if places is not None and mask is not None:
             qkv = _padded(qkv, places, torch.Size((mask.shape[0], mask.shape[-1])))

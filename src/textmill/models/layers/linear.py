@@ -74,7 +74,7 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
         return F.linear(x, weight, bias)
     narrow = is_in_bf16(x)
     if narrow or (
-        not has_few_rows(x)
+        x.numel() >= ROWS * x.shape[-1]
         and x.dtype == weight.dtype == torch.float32
         and not torch.is_autocast_enabled("cpu")
         and fast.linear_library() == "onednn"
@@ -84,11 +84,6 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
         y: Tensor = _OneDnnLinear.apply(x, weight, bias, narrow)  # type: ignore[no-untyped-call]
         return y
     return F.linear(x, weight, bias)
-
-
-def has_few_rows(x: Tensor) -> bool:
-    """Whether reading the weights takes longer than the product: of a text or two."""
-    return x.numel() < ROWS * x.shape[-1]
 
 
 def is_in_bf16(x: Tensor) -> bool:

@@ -191,7 +191,7 @@ def startup_table(lab: Lab) -> None:
     lab.command([*answer, "--peer", "textmill export, classifier", "--seconds", "0.1"])
     run, line = lab.cache / "answers-classifier", lab.cache / "line.txt"
     line.write_text("The cat sleeps.\n", encoding="utf-8")
-    asked = ["-m", "textmill", "predict", str(run), str(line)]
+    asked = [sys.executable, "-m", "textmill", "predict", str(run), str(line)]
     words = {"the run itself": [*asked, "--device", "cpu"], "the run's export": asked}
     found = lab.turns("start of an answer", words, figures=False)
     lab.threads = threads

@@ -6,13 +6,14 @@ from torch.nn import functional as F
 
 from textmill.models import fast
 from textmill.models.fast import Fast
-from textmill.models.layers.linear import ROWS, LinearLayer, keeping_copies, linear
+from textmill.models.layers.linear import LARGE, ROWS, LinearLayer, keeping_copies, linear
 
 
 @pytest.fixture(autouse=True)
-def onednn():
+def onednn(monkeypatch):
     if not torch.backends.mkldnn.is_available():
         pytest.skip("this torch is built without oneDNN")
+    monkeypatch.setattr("textmill.models.layers.linear.LARGE", 0)
     with fast.using(Fast(linear="onednn")):
         yield
 
@@ -32,6 +33,22 @@ def test_values_and_gradients_are_those_of_torch(shape, has_bias):
         results += [y.detach(), *(t.grad for t in leaves)]
     for ours, theirs in zip(found, wanted, strict=True):
         torch.testing.assert_close(ours, theirs, rtol=1e-5, atol=1e-4)
+
+
+def test_only_large_products_of_many_rows_go_there(monkeypatch):
+    monkeypatch.setattr("textmill.models.layers.linear.LARGE", LARGE)
+    seen = list[int]()
+
+    def noted(rows, weight, bias=None):
+        seen.append(rows.shape[0] * weight.numel())
+        return F.linear(rows, weight, bias)
+
+    monkeypatch.setattr("textmill.models.layers.linear.product", noted)
+    layer = LinearLayer(128, 512)
+    for rows in (1, ROWS - 1, ROWS, 4 * ROWS):
+        layer(torch.randn(rows, 128))
+    LinearLayer(16, 16)(torch.randn(4 * ROWS, 16))
+    assert seen == [LARGE, 4 * LARGE]
 
 
 def test_a_frozen_weight_gets_no_gradient():

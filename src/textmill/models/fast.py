@@ -19,7 +19,7 @@ class Fast(BaseConfig):
     """Settings of the faster paths: ``trainer.fast``."""
 
     linear: Literal["auto", "torch", "onednn"] = "auto"
-    """Library of the matrix products of float32 on a CPU. ``auto`` takes what ``textmill bench
+    """Library of large matrix products of float32 on a CPU. ``auto`` takes what ``textmill bench
     --machine`` found to be faster; if that was not run, oneDNN on AMD's processors with AVX-512:
     torch's own choice, MKL, leaves it unused on some, where oneDNN takes 0.45 of the time."""
     attention: Literal["auto", "fp32", "bf16"] = "auto"

@@ -39,7 +39,7 @@ from textmill.text.processors.text_processor import TextProcessor
 
 LOG = logging.getLogger("textmill")
 
-Precision = Literal["fp32", "bf16"]
+AnswerPrecision = Literal["fp32", "bf16"]
 """Types in which a trained model multiplies."""
 
 
@@ -57,7 +57,9 @@ class Predictor(RowPredictor):
         :class:`textmill.text.answers.Translated`.
     """
 
-    def __init__(self, task: Task, *, checkpoint: str = "", precision: Precision = "fp32") -> None:
+    def __init__(
+        self, task: Task, *, checkpoint: str = "", precision: AnswerPrecision = "fp32"
+    ) -> None:
         super().__init__(task.text.input_columns, task.text.optional_columns)
         self.task, self.checkpoint, self.precision = task, checkpoint, precision
         self.checks_itself = task.predict_checks
@@ -86,7 +88,7 @@ class Predictor(RowPredictor):
         made = text_vectors(self.task)
         return self if made is self.task else self._of(made)
 
-    def in_precision(self, precision: Precision) -> "Predictor":
+    def in_precision(self, precision: AnswerPrecision) -> "Predictor":
         """The same model with products of another type."""
         return Predictor(self.task, checkpoint=self.checkpoint, precision=precision)
 

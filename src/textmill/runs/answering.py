@@ -3,7 +3,7 @@
 import logging
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from textmill.checkpoint.layout import BEST, CHECKPOINTS, LAST, tensor_file
 from textmill.checkpoint.manifest import Manifest, Pointer
@@ -18,7 +18,7 @@ from textmill.runtime.devices import may_have_accelerator
 from textmill.runtime.memory import few_kernels
 
 if TYPE_CHECKING:
-    from textmill.inference.load import Precision
+    from textmill.inference.load import AnswerPrecision
 
 LOG = logging.getLogger("textmill")
 
@@ -29,7 +29,7 @@ def load_answering(
     checkpoint: str = "best",
     device: str = "auto",
     allow_code: bool = False,
-    precision: "Precision" = "fp32",
+    precision: "AnswerPrecision" = "fp32",
     itself: bool = False,
 ) -> RowPredictor:
     """Loads what answers for the folder of a run or of an export.
@@ -46,11 +46,11 @@ def load_answering(
             "of a run, as textmill train prints it, or of an export."
         )
     if is_export(folder):
-        for name, value, why in (
-            ("checkpoint", checkpoint, "holds one checkpoint"),
-            ("precision", precision, "computes as it was written"),
+        for name, value, usual, why in (
+            ("checkpoint", checkpoint, "best", "holds one checkpoint"),
+            ("precision", precision, "fp32", "computes as it was written"),
         ):
-            if value not in ("best", "fp32"):
+            if value != usual:
                 way = worded(f"--{name} {value}", name)
                 raise UserError(
                     f"{folder} is an export, which {why}. Leave {way} out, or name the run."
@@ -62,8 +62,13 @@ def load_answering(
     from textmill.runs.load_run import load
 
     few_kernels()
-    how: dict[str, Any] = {"checkpoint": checkpoint, "device": device, "precision": precision}
-    return load(folder, allow_code=allow_code, **how)
+    return load(
+        folder,
+        checkpoint=checkpoint,
+        device=device,
+        allow_code=allow_code,
+        precision=precision,
+    )
 
 
 def _own_export(run: Path) -> RowPredictor | None:

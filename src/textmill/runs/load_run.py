@@ -23,8 +23,8 @@ from textmill.data.text_pairs import TextPairs
 from textmill.errors import UserError
 from textmill.inference.checkpoints import Opened, use_checkpoint
 from textmill.inference.load import (
+    AnswerPrecision,
     NeedsCodeError,
-    Precision,
     Predictor,
     fitted_parts,
     load_run,
@@ -59,7 +59,7 @@ def load(
     checkpoint: str = "best",
     device: str = "auto",
     allow_code: bool = False,
-    precision: Precision = "fp32",
+    precision: AnswerPrecision = "fp32",
 ) -> Predictor:
     """Loads a trained run: text in, typed answer out.
 
@@ -131,7 +131,7 @@ def evaluate(
     checkpoint: str = "best",
     device: str = "auto",
     allow_code: bool = False,
-    precision: Precision = "fp32",
+    precision: AnswerPrecision = "fp32",
 ) -> dict[str, Evaluation]:
     """Evaluates a run's best checkpoint on its ``valid_data`` and ``test_data``.
 
@@ -139,12 +139,9 @@ def evaluate(
     other arguments are those of :func:`load`. Returns the evaluations by the names of their data.
     """
     words = words_of(words)
-    how: dict[str, Any] = {
-        "checkpoint": checkpoint,
-        "allow_code": allow_code,
-        "precision": precision,
-    }
-    predictor = load(run, device=device, **how)
+    predictor = load(
+        run, checkpoint=checkpoint, device=device, allow_code=allow_code, precision=precision
+    )
     task, folder = predictor.task, Path(run)
     provided = {"env": Env.detect(device), **task.text.ingredients}
     recorded = RunFolder(folder).info.get("data", {})

@@ -244,7 +244,7 @@ class FastDecoder:
     """A Transformer in evaluation whose steps are fast: same scores but for rounding.
 
     Its weights are those of when they were laid out; where they were not, views of the model's.
-    Under autocast only what is read is computed by its type: of few rows it saves no time.
+    Under autocast only the encoder computes in the narrow type: steps have too few rows to gain.
     """
 
     training = False

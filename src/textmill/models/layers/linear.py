@@ -130,7 +130,7 @@ def bf16_copy(tensor: Tensor) -> Tensor:
 
 
 class _OneDnnLinear(torch.autograd.Function):
-    """The affine map and its gradient through oneDNN, for whole multiples of some rows.
+    """The affine map and its gradient through oneDNN, in multiples of :data:`FEW` or ``ROWS`` rows.
 
     If it is ``narrow``, the products are of bfloat16, and so is the result; gradients have the
     types of what they are of.

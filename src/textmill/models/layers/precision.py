@@ -17,7 +17,7 @@ def autocast(precision: Numbers, device: str | torch.device) -> AbstractContextM
 
     With ``bf16`` torch's autocast computes matrix products in bfloat16, which has float32's range,
     so that no loss has to be scaled, and 8 bits of precision (Kalamkar et al. 2019); with ``fp16``
-    in half precision, which has 11 bits and a narrow range, see :class:`LossScale`. Sums,
+    in half precision, which has 11 bits and a narrow range: a training scales its loss. Sums,
     normalization and the loss stay in float32. A device without such products is refused.
     """
     if precision == "fp32":

@@ -15,6 +15,7 @@ import torch
 
 from textmill.config.component import Config
 from textmill.metrics.accumulators import ExactMatch, SquadScores
+from textmill.metrics.calibration import CalibrationError
 from textmill.metrics.classification import Classification, MultiLabel, Spans
 from textmill.metrics.frames import Frames, Trees
 from textmill.metrics.label_scores import LabelScores, Ranking, Retrieval
@@ -115,6 +116,12 @@ def numbers():
     return batches
 
 
+def statements():
+    """Scores near and far, each with whether its answer is right."""
+    scores = [[RANDOM.random() ** RANDOM.randint(1, 9) for _ in range(3)] for _ in range(60)]
+    return [(row, [RANDOM.random() < score for score in row]) for row in scores]
+
+
 def compared():
     def vectors():
         return np.array([[[RANDOM.gauss(0, 1) for _ in range(4)] for _ in range(3)]], np.float32)
@@ -145,6 +152,7 @@ CASES = {
     "question answering": Case(SquadScores, questions()),
     "rouge": Case(Rouge.Config().build, texts()), "retrieval": Case(Retrieval, compared()),
     "regression": Case(Regression, numbers()),
+    "calibration error": Case(CalibrationError, statements()),
 }  # fmt: skip
 
 

@@ -29,6 +29,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "train": ("textmill.cli.train", "train a recipe, or go on training it"),
     "grid": ("textmill.cli.grid", "train a recipe with each combination of values, in one table"),
     "evaluate": ("textmill.cli.trained", "measure a trained run"),
+    "calibrate": (
+        "textmill.cli.trained",
+        "make a trained run's scores probabilities, and choose thresholds",
+    ),
     "watch": ("textmill.cli.grid", "measure each new checkpoint of runs, as it appears"),
     "predict": ("textmill.cli.predict", "answer rows with a trained run (also: inference)"),
     "parse-references": (

@@ -56,6 +56,12 @@ def add(parser: argparse.ArgumentParser) -> None:
         "all",
     )
     parser.add_argument(
+        "--scores",
+        action="store_true",
+        help="as --json, with the log probability of every label and all its digits as 'scores': "
+        "soft labels for another run",
+    )
+    parser.add_argument(
         "--output",
         type=Path,
         metavar="FILE",
@@ -135,7 +141,14 @@ def _with_options(args: argparse.Namespace) -> Any:
     from textmill.exported.row_predictor import AnswerOptions
 
     options = AnswerOptions(n_best=args.n_best, beam_size=args.beam_size)
-    return load_predictor(args).with_options(options)
+    predictor = load_predictor(args).with_options(options)
+    if args.scores:
+        from textmill.text.processors.texts import Classified
+
+        if not issubclass(predictor.answer_class or object, Classified):
+            raise UserError("--scores: this model gives no text a label. Leave it out.")
+        predictor.answer_row, args.json = Classified.scored_row, True
+    return predictor
 
 
 def _check_words(args: argparse.Namespace, *, typed: bool) -> None:

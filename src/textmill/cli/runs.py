@@ -247,6 +247,7 @@ def _add_verify(parser: argparse.ArgumentParser) -> None:
 
 def _verify(args: argparse.Namespace) -> int:
     """Prints a line for each checkpoint, and for each other problem."""
+    from textmill.checkpoint.calibration import Calibration
     from textmill.checkpoint.saved import SavedCheckpoints
     from textmill.run_folder.folder import refuse_no_run
 
@@ -266,6 +267,10 @@ def _verify(args: argparse.Namespace) -> int:
         bad += bool(problems)
         print(printable(f"{path.name}: {'ok' if not problems else '; '.join(problems)}"))
     wrong += _pointer_problems(saved, folder, any_saved=bool(paths))
+    try:
+        Calibration.read(saved.folder)
+    except CheckpointError as error:
+        wrong.append(str(error))
     for problem in wrong:
         print(printable(problem))
     failed = bool(bad or wrong)

@@ -53,6 +53,50 @@ def run_evaluate(args: argparse.Namespace) -> int:
     return 0
 
 
+def add_calibrate(parser: argparse.ArgumentParser) -> None:
+    parser.description = (
+        "Fits the scores of a run that gives texts labels to its valid_data, or to other rows: "
+        "textmill calibrate RUN valid_data.path=other.tsv. The run keeps the result, and answers "
+        "with it from then on; measure it on rows that were not used here."
+    )
+    add_run(parser)
+    add_words(parser, "settings of valid_data")
+    parser.add_argument(
+        "--precision",
+        type=float,
+        metavar="SHARE",
+        help="leave texts without an answer so that this share of the answers is right, as 0.95; "
+        "if a text can have several labels, of the answers with each label",
+    )
+
+
+def run_calibrate(args: argparse.Namespace) -> int:
+    log_to_stderr()
+    from textmill.metrics.tables import format_value, text_table
+    from textmill.runs.calibrate import calibrate
+
+    made = calibrate(args.run, args.words, **run_options(args))
+    before, after = (format_value("calibration_error", error) for error in made.errors)
+    print(f"{made.rows:,} rows of valid_data: temperature {made.temperature:.3f}")
+    print(f"calibration error {before} before, {after} after")
+    rows = [
+        [
+            f"{low:.3f} - {high:.3f}",
+            f"{n:,.0f}",
+            format_value("share", score),
+            format_value("share", right),
+        ]
+        for low, high, n, score, right in made.tables[1]
+    ]
+    print(text_table(["score", "answers", "mean score", "right"], rows))
+    if made.thresholds is not None:
+        alike = len({*made.thresholds.values()}) == 1
+        shown = {"every label": next(iter(made.thresholds.values()))} if alike else made.thresholds
+        rows = [[name, f"{bound:.4f}"] for name, bound in shown.items()]
+        print(f"\n{text_table(['label', 'answer above'], rows)}")
+    return 0
+
+
 def add_export(parser: argparse.ArgumentParser) -> None:
     parser.description = (
         "Writes graph, processor and a manifest into one folder, and compares it with "

@@ -15,6 +15,7 @@ from typing import Any, Literal
 from torch import Tensor
 from typing_extensions import override
 
+from textmill.checkpoint.calibration import Calibration
 from textmill.checkpoint.run_seal import RunSeal
 from textmill.config.code_names import CodeNames, UnknownCodeError, code_in
 from textmill.config.ingredient import as_config
@@ -36,6 +37,7 @@ from textmill.runtime.devices import Env
 from textmill.tasks.embedding import text_vectors
 from textmill.tasks.task import Row, Task
 from textmill.text.processors.text_processor import TextProcessor
+from textmill.text.processors.texts import LabelText
 
 LOG = logging.getLogger("textmill")
 
@@ -270,12 +272,14 @@ def _edited_names(run: Path, parts: Iterable[Any]) -> str:
 
 
 def predictor_of(task: Task, opened: Opened) -> Predictor:
-    """Puts a checkpoint's weights and text processor into a task."""
+    """Puts a checkpoint's weights, text processor and calibration into a task."""
     opened.load_weights(task.module)
     try:
         task.use_text(opened.text)
     except CheckpointError as error:
         raise CheckpointError(f"{opened.path}: {error}.") from None
+    if isinstance(task.text, LabelText) and (found := Calibration.of(opened.path)) is not None:
+        task.text.calibrate(found.temperature, found.thresholds)
     return Predictor(task, checkpoint=opened.path.name)
 
 

@@ -9,7 +9,7 @@ from textmill.runtime.logging import printable
 
 _SHARES = re.compile(
     r"(^|[_/.])(accuracy|padding|share|precision|recall|f1|exact_match|whole_sentence|roc_auc"
-    r"|rouge(1|2|L|Lsum)|invalid_trees)(/[0-9.]+)?$"
+    r"|rouge(1|2|L|Lsum)|invalid_trees|coverage|calibration_error)(/[0-9.]+)?$"
 )
 _ONE = 1 + 1e-6
 """What a share can be in single precision."""

@@ -5,8 +5,9 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from textmill.checkpoint.layout import BEST, CHECKPOINTS, LAST, tensor_file
-from textmill.checkpoint.manifest import Manifest, Pointer
+from textmill.checkpoint.calibration import DECIDING, deciding_digests
+from textmill.checkpoint.layout import BEST, CHECKPOINTS, LAST
+from textmill.checkpoint.manifest import Pointer
 from textmill.checkpoint.run_seal import RunSeal
 from textmill.config.registry import suggest_path
 from textmill.errors import CheckpointError, TextmillError, UserError, worded
@@ -74,14 +75,16 @@ def load_answering(
 def _own_export(run: Path) -> RowPredictor | None:
     """The export in a run folder that answers as its best checkpoint does; None if there is none.
 
-    It has the weights that ``best.json`` points to, as they were trained. Generated text is left to
-    the run: of two beams that score alike another search may find the other one.
+    It has the weights that ``best.json`` points to, as they were trained, and their calibration.
+    Generated text is left to the run: of two beams that score alike another search may find the
+    other one.
     """
     folder, form = run / "export" / "onnx", FORMATS["onnx"]
     if not is_export(folder) or not all(map(find_spec, form.reads)) or not _is_whole(run):
         return None
     try:
-        if ExportManifest.read(folder).source.get("weights") != _best_weights(run):
+        source = ExportManifest.read(folder).source
+        if {name: source[name] for name in DECIDING if name in source} != _digests_of_best(run):
             return None
         predictor = load_export(folder, device="cpu")
     except (TextmillError, ImportError) as error:
@@ -101,13 +104,13 @@ def _is_whole(run: Path) -> bool:
     return seal is not None and not seal.changed_code()
 
 
-def _best_weights(run: Path) -> str | None:
-    """The sha256 of the best checkpoint's weights; None if it is not there as it was saved."""
+def _digests_of_best(run: Path) -> dict[str, str] | None:
+    """What decides the best checkpoint's scores; None if it is not there as it was saved."""
     saved = run / CHECKPOINTS
     try:
         pointer = Pointer.read(saved / BEST) or Pointer.read(saved / LAST)
         if pointer is None or not pointer.fits(saved / pointer.folder):
             return None
-        return Manifest.read(saved / pointer.folder).files[tensor_file("model")].sha256
+        return deciding_digests(saved / pointer.folder)
     except (CheckpointError, KeyError):
         return None

@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from textmill.checkpoint.layout import CHECKPOINTS, tensor_file
-from textmill.checkpoint.manifest import Manifest
+from textmill.checkpoint.calibration import deciding_digests
+from textmill.checkpoint.layout import CHECKPOINTS
 from textmill.config.planning.session import Session
 from textmill.errors import UserError, worded
 from textmill.exported.formats import ExportSettings, format_of
@@ -106,8 +106,7 @@ def _written(
     source: dict[str, Any] = {name: str(info.get(name, "")) for name in ("recipe", "key")}
     source["task"] = tasks.name_of(type(predictor.task)) or type(predictor.task).__name__
     if form.folder == "onnx":  # it may answer for the run
-        saved = Manifest.read(folder / CHECKPOINTS / predictor.checkpoint)
-        source["weights"] = saved.files[tensor_file("model")].sha256
+        source |= deciding_digests(folder / CHECKPOINTS / predictor.checkpoint)
     if data:
         source["data"] = {**data, "path": Path(data["path"]).name}
     metric = str(mapping(info, "selected_by").get("metric", "loss"))

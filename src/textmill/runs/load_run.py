@@ -1,7 +1,7 @@
 """After training, from a run alone: a predictor, or an evaluation."""
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -42,7 +42,7 @@ from textmill.run_folder.pretrained import pretrained_of
 from textmill.runtime.devices import Env
 from textmill.tasks.evaluation import Evaluation
 from textmill.tasks.evaluation import evaluate as evaluate_task
-from textmill.tasks.task import Task
+from textmill.tasks.task import Batches, Task
 
 LOG = logging.getLogger("textmill")
 
@@ -142,11 +142,26 @@ def evaluate(
     predictor = load(
         run, checkpoint=checkpoint, device=device, allow_code=allow_code, precision=precision
     )
-    task, folder = predictor.task, Path(run)
+    task, folder, found = predictor.task, Path(run), {}
+    for name, data in data_of(folder, words, task, device=device, allow_code=allow_code):
+        with predictor.computing():
+            found[name] = evaluate_on(name, data, task, folder)
+    return found
+
+
+def data_of(
+    folder: Path,
+    words: Sequence[str],
+    task: Task,
+    *,
+    names: Sequence[str] = EVALUATED,
+    device: str = "auto",
+    allow_code: bool = False,
+) -> Iterator[tuple[str, Any]]:
+    """The data of these names that words name, else all that a run has, by its name."""
     provided = {"env": Env.detect(device), **task.text.ingredients}
     recorded = RunFolder(folder).info.get("data", {})
-    found = {}
-    for name, model in _evaluated(folder, words).items():
+    for name, model in _evaluated(folder, words, names).items():
         mine = [word for word in words if word.startswith(f"{name}.")]
         made = partial(
             _made, folder, name, model, provided=provided, device=device, allow_code=allow_code
@@ -162,9 +177,7 @@ def evaluate(
                 data = whole
                 if whole.holdout is None:
                     LOG.info("%s is not this run's file: all of its rows are measured.", name)
-        with predictor.computing():
-            found[name] = evaluate_on(name, data, task, folder)
-    return found
+        yield name, data
 
 
 def _made(
@@ -214,27 +227,32 @@ def _made(
 
 
 def evaluate_on(name: str, data: Any, task: Task, folder: Path) -> Evaluation:
-    """Reads data and evaluates a run's task on it, in batches as large as the run's."""
+    """Reads data and evaluates a run's task on it."""
+    return evaluate_task(task, batches_on(name, data, task, folder))
+
+
+def batches_on(name: str, data: Any, task: Task, folder: Path) -> Batches:
+    """Reads data; its batches are as large as the run's."""
     load_data(name, data, use_by_task(task))
     if is_auto(data):
         take_max_tokens({name: data}, RunFolder(folder).info.get("max_tokens", EVALUATED_CELLS))
-    return evaluate_task(task, task.batches_of(name, data, train=False, seed=0))
+    return task.batches_of(name, data, train=False, seed=0)
 
 
-def _evaluated(folder: Path, words: Sequence[str]) -> dict[str, str]:
+def _evaluated(folder: Path, words: Sequence[str], names: Sequence[str]) -> dict[str, str]:
     """The data that words name, else all that a run has, each with the data that it follows."""
     settings = saved_nodes(folder, "settings").entries
-    known = [name for name in EVALUATED if name in settings and not is_null(settings[name])]
-    unknown = [word for word in words if word.partition(".")[0] not in EVALUATED]
+    known = [name for name in names if name in settings and not is_null(settings[name])]
+    unknown = [word for word in words if word.partition(".")[0] not in names]
     if unknown:
         raise UserError(
-            f"'{unknown[0]}' cannot be set here: an evaluation takes settings of valid_data and "
-            "test_data, as valid_data.path=dev.tsv. The model is what was trained."
+            f"'{unknown[0]}' cannot be set here: wanted settings of {' or '.join(names)}, as "
+            "valid_data.path=dev.tsv. The model is what was trained."
         )
-    named = [name for name in EVALUATED if any(word.startswith(f"{name}.") for word in words)]
+    named = [name for name in names if any(word.startswith(f"{name}.") for word in words)]
     if not (named or known):
         raise UserError(
-            f"{folder} has neither valid_data nor test_data. Name a file: valid_data.path=dev.tsv"
+            f"{folder} has no {' or '.join(names)}. Name a file: {names[0]}.path=dev.tsv"
         )
     like = [*known, "train_data"][0]
     return {name: name if name in known else like for name in named or known}

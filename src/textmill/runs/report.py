@@ -10,13 +10,15 @@ from typing import Any, final
 
 from typing_extensions import override
 
+from textmill.checkpoint.calibration import Calibration
+from textmill.checkpoint.layout import CHECKPOINTS
 from textmill.config.component import Component, setting
 from textmill.config.component import Config as BaseConfig
 from textmill.config.parameters import settings_of
 from textmill.config.registry import for_ingredient
 from textmill.config.values.raw_values import written
 from textmill.config.values.typed_values import plain
-from textmill.errors import TextmillError
+from textmill.errors import CheckpointError, TextmillError
 from textmill.metrics.reporters.html_page import (
     Curve,
     Markup,
@@ -150,6 +152,7 @@ def _page(run: Record, against: Record | None, facts: Mapping[str, Any]) -> str:
         section("Result", _result(run, result)),
         section("Curves", _curves(run.values)),
         section("Labels", *_labels(run)),
+        section("Calibration", *_calibration(run)),
         section("Answers", *_answers(run)),
         section("Settings", *_settings(run)),
         section("Data", *_data(run)),
@@ -229,6 +232,33 @@ def _labels(run: Record) -> list[Markup]:
     found = _table(["label", *titles], cells, numeric=range(1, len(titles) + 1))
     note = text(f"{split}_data, {_weights(run)}")
     return [Markup(f"<p class=note>{note}</p>"), *found] if found else []
+
+
+def _calibration(run: Record) -> list[Markup]:
+    """How far scores were from probabilities, before and after; and the thresholds."""
+    found = None
+    with suppress(CheckpointError):  # whoever answers with it says so
+        found = Calibration.read(run.path / CHECKPOINTS)
+    if found is None:
+        return []
+    facts: dict[str, object] = {"temperature": format_value("", found.temperature)}
+    facts |= {"rows of valid_data": f"{found.rows:,}", "of the weights of": found.checkpoint}
+    curves = [Curve("perfect", [(0.0, 0.0), (1.0, 1.0)])]
+    rows = list[list[object]]()
+    for when, error, bins in zip(("before", "after"), found.errors, found.tables, strict=True):
+        facts[f"calibration error {when}"] = format_value("calibration_error", error)
+        curves.append(Curve(when, [(score, right) for *_, score, right in bins], dots=True))
+        for low, high, count, *shares in bins:
+            shown = (format_value("share", share) for share in shares)
+            rows.append([when, f"{low:.3f} - {high:.3f}", f"{count:,.0f}", *shown])
+    bounds = [[label, format_value("", bound)] for label, bound in (found.thresholds or {}).items()]
+    header = ["", "score", "answers", "mean score", "right"]
+    return [
+        cards(facts),
+        Markup(f"<div class=curves>{figure('right share', curves, over='score').html}</div>"),
+        details("Reliability", *_table(header, rows, (2, 3, 4))),
+        *_table(["label", f"answer above, for a precision of {found.precision}"], bounds, (1,)),
+    ]
 
 
 def _weights(run: Record) -> str:

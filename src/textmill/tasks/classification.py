@@ -10,9 +10,11 @@ from typing_extensions import override
 from textmill.config.validators import require
 from textmill.data.column_batch import ColumnBatch
 from textmill.errors import UserError
+from textmill.metrics.calibration import CalibrationError
 from textmill.metrics.classification import Classification, MultiLabel
 from textmill.metrics.label_scores import LabelScores
 from textmill.metrics.metric import Metric
+from textmill.metrics.streaming import Accuracy
 from textmill.models.label_losses import AutoLoss, LabelLoss, multi_hot
 from textmill.tasks import registries
 from textmill.tasks.column_task import ColumnsTask, UnseenLabelsConfig
@@ -82,12 +84,17 @@ class LabelTask(ColumnsTask):
 
     @override
     def answers(self, scores: Tensor, batch: ColumnBatch) -> list[Classified]:
-        return self.text.decode(self.criterion.probabilities(scores).cpu().numpy())
+        return self.text.decode(self.probabilities(scores).cpu().numpy())
+
+    def probabilities(self, scores: Tensor) -> Tensor:
+        """Those of all labels, at the temperature of the run. *Shape:* :math:`(B,L)`."""
+        temperature = self.text.temperature
+        return self.criterion.probabilities(scores if temperature == 1 else scores / temperature)
 
     @override
     def exported_outputs(self, batch: ColumnBatch) -> tuple[Tensor, ...]:
         """The probabilities of all labels. *Shape:* :math:`(B,L)`."""
-        return (self.criterion.probabilities(self.scores(batch)),)
+        return (self.probabilities(self.scores(batch)),)
 
     @override
     def answer_metrics(self) -> dict[str, Metric]:
@@ -96,8 +103,12 @@ class LabelTask(ColumnsTask):
         metrics: dict[str, Metric] = {
             "labels": MultiLabel(names)
             if several
-            else Classification(names, positive=self.config.positive)
+            else Classification(names, positive=self.config.positive),
+            "calibration": CalibrationError(),
         }
+        if self.text.thresholds is not None and not several:
+            metrics["answered"] = Accuracy("coverage")
+            metrics["right"] = Accuracy("answered_precision")
         if self.config.rank_metrics:
             metrics["ranks"] = LabelScores(names)
         return metrics
@@ -109,8 +120,19 @@ class LabelTask(ColumnsTask):
         if isinstance(column, LabelsColumn):
             gold = [column.names(value) for value in gold]
             metrics["labels"].update(gold, [answer.labels for answer in answers])
+            scores = [score for answer in answers for score in answer.scores.values()]
+            both = zip(answers, gold, strict=True)
+            right = [name in own for answer, own in both for name in answer.scores]
         else:
-            metrics["labels"].update(gold, [answer.label for answer in answers])
+            scores = [answer.score for answer in answers]
+            best = [max(answer.scores, key=answer.scores.__getitem__) for answer in answers]
+            right = [one == other for one, other in zip(best, gold, strict=True)]
+            metrics["labels"].update(gold, best)
+        metrics["calibration"].update(scores, right)
+        if "answered" in metrics:
+            given = [hit for hit, answer in zip(right, answers, strict=True) if answer.label]
+            metrics["answered"].update(len(given), len(answers))
+            metrics["right"].update(sum(given), len(given))
         if "ranks" in metrics:
             metrics["ranks"].update(gold, [list(answer.scores.values()) for answer in answers])
 

@@ -31,7 +31,7 @@ from textmill.models.tagger import Tagger
 from textmill.runtime.disk import HashingFile
 from textmill.runtime.files import write_file
 from textmill.runtime.pretrained import LENGTHS, MODULES, POOLING, POOLINGS
-from textmill.tasks.classification import DocumentClassification, PairClassification
+from textmill.tasks.classification import DocumentClassification, LabelTask, PairClassification
 from textmill.tasks.column_task import ColumnsTask
 from textmill.tasks.regression import DocumentRegression, PairRegression
 from textmill.tasks.tagging import WordTagging
@@ -380,6 +380,8 @@ def _texts(module: Scored, task: Any, kind: str) -> Form:
     settings = _answers(task)
     if settings is None:
         return Form(why="task.loss makes other probabilities of scores than are made there")
+    if isinstance(task, LabelTask) and task.text.thresholds is not None:
+        return Form(why="the run is calibrated for a precision, and no model there has thresholds")
     if not activation:
         settings["pooler_hidden_act"] = pooling.config.activation
         settings["pooler_hidden_size"] = pooling.out_dim
@@ -413,6 +415,9 @@ def _answers(task: Any) -> dict[str, Any] | None:
 
 
 def _span(task: Any) -> tuple[float, float] | None:
+    """What a score of 0 and one of 1 become there; None: they stay what they are."""
+    if isinstance(task, LabelTask) and task.text.temperature != 1:
+        return 0.0, 1 / task.text.temperature
     return task.text.number.span if isinstance(task, DocumentRegression | PairRegression) else None
 
 

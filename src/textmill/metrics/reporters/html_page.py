@@ -207,11 +207,13 @@ class Curve(NamedTuple):
     dots: bool = False
 
 
-def figure(title: str, curves: Sequence[Curve], *, last_step: float = 1.0) -> Markup:
+def figure(
+    title: str, curves: Sequence[Curve], *, last_step: float = 1.0, over: str = "step"
+) -> Markup:
     """A drawing with its title and legend; nothing where no curve has a finite value.
 
     By a title that ends in ``accuracy`` or the like values are shown in percent, unless one is
-    above 1. The axis ends at ``last_step``, if no curve goes further.
+    above 1. The axis ends at ``last_step``, if no curve goes further; it is of what ``over`` says.
     """
     finite = [
         [(s, y if abs(y) > 1 / LARGEST else 0.0) for s, y in curve.points if abs(y) < LARGEST]
@@ -227,8 +229,8 @@ def figure(title: str, curves: Sequence[Curve], *, last_step: float = 1.0) -> Ma
     legend = drawn = ""
     for number, (curve, points) in enumerate(zip(curves, finite, strict=True)):
         legend += _legend(name, curve, points, number)
-        drawn += _line(thinned(points), scale, number, name=name, dots=curve.dots)
-    label = text(f"{title} over steps", most=100)
+        drawn += _line(thinned(points), scale, number, name=name, over=over, dots=curve.dots)
+    label = text(f"{title} over {over}s", most=100)
     return Markup(
         f"<figure><figcaption><b>{text(title, most=60)}</b>{legend}</figcaption>"
         f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role=img aria-label="{label}">'
@@ -244,7 +246,9 @@ def _legend(name: str, curve: Curve, points: Sequence[Point], number: int) -> st
     return f'<span><i class="c{number % 5}"></i>{shown}</span>'
 
 
-def _line(points: Sequence[Point], scale: "_Scale", number: int, *, name: str, dots: bool) -> str:
+def _line(
+    points: Sequence[Point], scale: "_Scale", number: int, *, name: str, over: str, dots: bool
+) -> str:
     if not points:
         return ""
     places = [(scale.x(step), scale.y(value)) for step, value in points]
@@ -252,7 +256,7 @@ def _line(points: Sequence[Point], scale: "_Scale", number: int, *, name: str, d
     alone = len(points) == 1
     marks = "".join(
         f"<circle cx={x:.1f} cy={y:.1f} r={4 if alone else 3}><title>"
-        f"step {step:,.0f}: {text(format_value(name, value))}</title></circle>"
+        f"{over} {_short('', step)}: {text(format_value(name, value))}</title></circle>"
         for (x, y), (step, value) in zip(places, points, strict=True)
         if dots or alone
     )
@@ -315,7 +319,8 @@ class _Scale:
         for step in ticks(0.0, self.last):
             end = "end" if self.x(step) > WIDTH - 40 else "middle"
             drawn.append(
-                f'<text x={self.x(step):.1f} y={HEIGHT - 6} text-anchor="{end}">{step:,.0f}</text>'
+                f"<text x={self.x(step):.1f} y={HEIGHT - 6} "
+                f'text-anchor="{end}">{_short("", step)}</text>'
             )
         return "".join(drawn)
 

@@ -1,7 +1,7 @@
 """Text processors that are made of columns: one object for all tasks of typed columns."""
 
 import copy
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Container, Iterable, Mapping
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -42,7 +42,7 @@ class ColumnsText(TextProcessor):
     """The roles of texts that have one tokenizer and one limit."""
     leading: ClassVar[str | None] = None
     """The role whose limit is that of all: what belongs to words over it is cut with them."""
-    answer_settings: ClassVar[Mapping[str, Sequence[Any]]] = {}
+    answer_settings: ClassVar[Mapping[str, Container[Any]]] = {}
     """Attributes that the task sets, on which answers depend, each with its possible values."""
 
     def __init__(self, inputs: Mapping[str, Column], targets: Mapping[str, Column]) -> None:

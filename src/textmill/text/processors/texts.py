@@ -1,6 +1,7 @@
 """Text processors of texts: a text, or two, to labels, a number, a score or a vector."""
 
-from collections.abc import Iterable, Mapping
+import math
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -18,6 +19,9 @@ from textmill.text.columns.token_ids import TextColumn
 from textmill.text.processors.column_processor import ColumnsText
 from textmill.text.processors.text_processor import text_processors
 
+LEAST_SCORE = 2.0**-149
+"""The least float32 above 0: a score that is smaller has no logarithm."""
+
 
 @dataclass(frozen=True)
 class Classified(Answer):
@@ -26,9 +30,11 @@ class Classified(Answer):
     keys = ("prediction=label", "score", "scores")
 
     label: str
-    """The most probable label; if a text can have several, all of them, separated by commas."""
+    """The most probable label, empty if it is not above its threshold; if a text can have several,
+    all of them, separated by commas."""
     score: float
-    """Its probability; of several labels, of no label, that of the least certain decision."""
+    """The probability of the most probable label; of several labels, or none of them, that of the
+    least certain decision."""
     scores: Mapping[str, float] = field(default_factory=dict)
     """The probability of every label."""
     labels: tuple[str, ...] = ()
@@ -37,6 +43,25 @@ class Classified(Answer):
     @override
     def __str__(self) -> str:
         return self.label
+
+    @property
+    def log_scores(self) -> dict[str, float]:
+        """The log probability of every label, with all its digits."""
+        return {name: math.log(max(score, LEAST_SCORE)) for name, score in self.scores.items()}
+
+    def scored_row(self) -> dict[str, Any]:
+        """As :meth:`row`, with :attr:`log_scores` as its ``scores``: what a teacher says."""
+        return {**self.row(), "scores": self.log_scores}
+
+
+class _Thresholds(Container[Any]):
+    """What thresholds can be: None, or a number for each label."""
+
+    @override
+    def __contains__(self, value: object) -> bool:
+        return value is None or (
+            isinstance(value, Mapping) and all(isinstance(each, float) for each in value.values())
+        )
 
 
 class _TextsText(ColumnsText):
@@ -67,6 +92,12 @@ class LabelText(_TextsText):
         "label": LabelColumn | LabelsColumn,
     }
     target_roles = frozenset({"label"})
+    answer_settings = {"thresholds": _Thresholds()}  # noqa: RUF012  # a ClassVar of the base
+    thresholds: Mapping[str, float] | None = None
+    """For each label the probability above which it is an answer. None: the most probable label
+    always is; if a text can have several, each above 0.5."""
+    temperature: float = 1.0
+    """What the task divides scores by before they become probabilities."""
 
     @property
     def label(self) -> LabelColumn | LabelsColumn:
@@ -79,24 +110,38 @@ class LabelText(_TextsText):
         """Whether a text can have several labels, or none."""
         return isinstance(self.label, LabelsColumn)
 
+    def calibrate(self, temperature: float, thresholds: Mapping[str, float] | None) -> None:
+        """Answers from now on as calibrating the trained model has found."""
+        names = self.label.labels.names
+        if thresholds is not None and {*thresholds} != {*names}:
+            raise UserError("its thresholds are of other labels")
+        self.temperature, self.thresholds = temperature, thresholds
+
     @override
     def decode(self, outputs: Iterable[ArrayLike]) -> list[Classified]:
         """Answers from the probabilities of all labels. *Shape:* ``[L]`` for each row."""
-        label = self.label
+        label, bounds = self.label, self.thresholds
         answer = _several if isinstance(label, LabelsColumn) else _single
-        return [answer(np.asarray(row), label.labels.names) for row in outputs]
+        return [answer(np.asarray(row), label.labels.names, bounds) for row in outputs]
 
 
-def _single(row: NDArray[Any], names: tuple[str, ...]) -> Classified:
+def _single(
+    row: NDArray[Any], names: tuple[str, ...], thresholds: Mapping[str, float] | None
+) -> Classified:
     scores = row.tolist()
     best = int(row.argmax())
-    return Classified(names[best], scores[best], dict(zip(names, scores, strict=True)))
+    given = thresholds is None or scores[best] > thresholds[names[best]]
+    label = names[best] if given else ""
+    return Classified(label, scores[best], dict(zip(names, scores, strict=True)))
 
 
-def _several(row: NDArray[Any], names: tuple[str, ...]) -> Classified:
+def _several(
+    row: NDArray[Any], names: tuple[str, ...], thresholds: Mapping[str, float] | None
+) -> Classified:
     scores = dict(zip(names, row.tolist(), strict=True))
-    labels = tuple(name for name, score in scores.items() if score > 0.5)
-    certain = min(max(score, 1 - score) for score in scores.values())
+    bounds = thresholds or dict.fromkeys(names, 0.5)
+    labels = tuple(name for name, score in scores.items() if score > bounds[name])
+    certain = min(score if score > bounds[name] else 1 - score for name, score in scores.items())
     return Classified(", ".join(labels), certain, scores, labels)
 
 

@@ -147,7 +147,8 @@ def _with_options(args: argparse.Namespace) -> Any:
 
         if not issubclass(predictor.answer_class or object, Classified):
             raise UserError("--scores: this model gives no text a label. Leave it out.")
-        predictor.answer_row, args.json = Classified.scored_row, True
+        args.json = True
+        predictor.answer_row = lambda answer: {**answer.row(), "scores": answer.log_scores}
     return predictor
 
 

@@ -73,6 +73,7 @@ def calibrate(
         found = 1.0
     task.text.calibrate(found, None)
     measured.append(_measured(task, scores, right))
+    before, after = (each.compute()["calibration_error"] for each in measured)
     path = folder / CHECKPOINTS / predictor.checkpoint
     made = Calibration(
         checkpoint=path.name,
@@ -81,10 +82,7 @@ def calibrate(
         thresholds=None if precision is None else _thresholds(task, scores, right, precision),
         precision=precision,
         rows=len(right),
-        errors=(
-            measured[0].compute()["calibration_error"],
-            measured[1].compute()["calibration_error"],
-        ),
+        errors=(before, after),
         tables=(measured[0].table(), measured[1].table()),
     )
     made.write(path.parent)
@@ -129,9 +127,9 @@ def _thresholds(
     """A threshold for each label; 1, which no score is above, if no other has the precision."""
     names, (chances, hits) = task.text.label.labels.names, _answers(task, scores, right)
     found = [threshold(*both, precision) for both in zip(chances.T, hits.T, strict=True)]
-    if not task.text.multiple:
-        found *= len(names)
-    missing = [name for name, bound in zip(names, found, strict=True) if bound is None]
+    found = found if task.text.multiple else found * len(names)
+    bounds = {n: 1.0 if bound is None else bound for n, bound in zip(names, found, strict=True)}
+    missing = [name for name, bound in bounds.items() if bound == 1]
     if len(missing) == len(names):
         raise UserError(
             f"No threshold has a precision of {precision:g} with certainty on the {len(right):,} "
@@ -139,8 +137,5 @@ def _thresholds(
             "for less, or name more rows: valid_data.path=FILE. Nothing was changed."
         )
     if missing:
-        LOG.warning(
-            "These labels are never given, as no threshold has the precision: %s",
-            ", ".join(missing),
-        )
-    return {name: 1.0 if bound is None else bound for name, bound in zip(names, found, strict=True)}
+        LOG.warning("No threshold has the precision for %s: never given.", ", ".join(missing))
+    return bounds

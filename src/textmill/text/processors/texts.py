@@ -49,19 +49,17 @@ class Classified(Answer):
         """The log probability of every label, with all its digits."""
         return {name: math.log(max(score, LEAST_SCORE)) for name, score in self.scores.items()}
 
-    def scored_row(self) -> dict[str, Any]:
-        """As :meth:`row`, with :attr:`log_scores` as its ``scores``: what a teacher says."""
-        return {**self.row(), "scores": self.log_scores}
+
+Thresholds = Mapping[str, float] | None
 
 
-class _Thresholds(Container[Any]):
+class _AnyThresholds(Container[Any]):
     """What thresholds can be: None, or a number for each label."""
 
     @override
     def __contains__(self, value: object) -> bool:
-        return value is None or (
-            isinstance(value, Mapping) and all(isinstance(each, float) for each in value.values())
-        )
+        is_given = isinstance(value, dict) and all(isinstance(b, float) for b in value.values())
+        return value is None or is_given
 
 
 class _TextsText(ColumnsText):
@@ -92,8 +90,8 @@ class LabelText(_TextsText):
         "label": LabelColumn | LabelsColumn,
     }
     target_roles = frozenset({"label"})
-    answer_settings = {"thresholds": _Thresholds()}  # noqa: RUF012  # a ClassVar of the base
-    thresholds: Mapping[str, float] | None = None
+    answer_settings = {"thresholds": _AnyThresholds()}  # noqa: RUF012  # a ClassVar of the base
+    thresholds: Thresholds = None
     """For each label the probability above which it is an answer. None: the most probable label
     always is; if a text can have several, each above 0.5."""
     temperature: float = 1.0
@@ -110,10 +108,9 @@ class LabelText(_TextsText):
         """Whether a text can have several labels, or none."""
         return isinstance(self.label, LabelsColumn)
 
-    def calibrate(self, temperature: float, thresholds: Mapping[str, float] | None) -> None:
-        """Answers from now on as calibrating the trained model has found."""
-        names = self.label.labels.names
-        if thresholds is not None and {*thresholds} != {*names}:
+    def calibrate(self, temperature: float, thresholds: Thresholds) -> None:
+        """Answers from now on by what calibrating the trained model found."""
+        if thresholds is not None and {*thresholds} != {*self.label.labels.names}:
             raise UserError("its thresholds are of other labels")
         self.temperature, self.thresholds = temperature, thresholds
 
@@ -125,21 +122,16 @@ class LabelText(_TextsText):
         return [answer(np.asarray(row), label.labels.names, bounds) for row in outputs]
 
 
-def _single(
-    row: NDArray[Any], names: tuple[str, ...], thresholds: Mapping[str, float] | None
-) -> Classified:
+def _single(row: NDArray[Any], names: tuple[str, ...], bounds: Thresholds) -> Classified:
     scores = row.tolist()
     best = int(row.argmax())
-    given = thresholds is None or scores[best] > thresholds[names[best]]
-    label = names[best] if given else ""
+    label = names[best] if bounds is None or scores[best] > bounds[names[best]] else ""
     return Classified(label, scores[best], dict(zip(names, scores, strict=True)))
 
 
-def _several(
-    row: NDArray[Any], names: tuple[str, ...], thresholds: Mapping[str, float] | None
-) -> Classified:
+def _several(row: NDArray[Any], names: tuple[str, ...], bounds: Thresholds) -> Classified:
     scores = dict(zip(names, row.tolist(), strict=True))
-    bounds = thresholds or dict.fromkeys(names, 0.5)
+    bounds = bounds or dict.fromkeys(names, 0.5)
     labels = tuple(name for name, score in scores.items() if score > bounds[name])
     certain = min(score if score > bounds[name] else 1 - score for name, score in scores.items())
     return Classified(", ".join(labels), certain, scores, labels)

@@ -288,7 +288,7 @@ def filled(value):
 def kept(tmp_path):
     store = Checkpoints(tmp_path / "checkpoints", keep=1)
     store.save(1, {"model": filled(1.0)})
-    store.kept_step = 1
+    store.kept_steps = [1]
     for step in (2, 3, 4):
         store.save(step, {"model": filled(float(step))})
         if step == 2:
@@ -298,7 +298,7 @@ def kept(tmp_path):
 
 def test_it_stays_beside_the_best_and_the_newest(kept):
     assert folders(kept) == ["step-00000001", "step-00000002", "step-00000004"]
-    kept.kept_step = 4
+    kept.kept_steps = [4]
     kept.save(5, {"model": filled(5.0)})
     assert folders(kept) == ["step-00000002", "step-00000004", "step-00000005"]
 

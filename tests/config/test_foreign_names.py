@@ -40,10 +40,12 @@ def test_every_setting_that_is_named_is_one():
     "written",
     [
         "def lr_scheduler(optimizer):\n    return StepLR(optimizer, 10)",
-        "def lr_scheduler(optimizer) -> StepLR:\n    return StepLR(optimizer, 10)",
+        "def lr_scheduler(optimizer, gamma: float = 0.5) -> StepLR:\n"
+        "    return StepLR(optimizer, 10, gamma)",
+        "lr_scheduler = StepLR",
     ],
 )
-def test_a_scheduler_of_torch_is_refused_with_what_to_write(tmp_path, monkeypatch, capsys, written):
+def test_a_scheduler_of_torch_is_an_ingredient(tmp_path, monkeypatch, written):
     monkeypatch.chdir(tmp_path)
     assert main(["new", "own", "--task"]) == 0
     monkeypatch.chdir("own")
@@ -52,13 +54,8 @@ def test_a_scheduler_of_torch_is_refused_with_what_to_write(tmp_path, monkeypatc
     imports = "from torch.optim.lr_scheduler import StepLR\n"
     start = head.index("from pathlib")
     Path("own.py").write_text(head[:start] + imports + head[start:] + written + rest)
-    assert main(["check", "own.py"]) == 2
-    told = capsys.readouterr()
-    wanted = "def lr_scheduler():\n    return lambda step, total, history: 0.95 ** (step // 100)"
-    told = "\n".join(line.removeprefix("    ") for line in (told.out + told.err).splitlines())
-    assert wanted in told
-    Path("own.py").write_text(head + wanted + rest)
-    assert main(["check", "own.py"]) == 0
+    set_here = ["lr_scheduler.step_size=5"] if written.endswith("= StepLR") else []
+    assert main(["check", "own.py", *set_here]) == 0
 
 
 class Returns(Task):

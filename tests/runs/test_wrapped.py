@@ -1,10 +1,13 @@
 """Modules that a recipe has wrapped for many ranks itself: left as they are, and the same run."""
 
+import re
+
 import pytest
 import torch
 
 import textmill
 from tests.runs.many_ranks import largest_difference, lines_of, write_data
+from tests.runs.tiny import write_recipe
 from textmill.checkpoint.parts import load_part
 
 RECIPE = """
@@ -51,6 +54,88 @@ trainer = Trainer.Config(
     max_steps=17, accumulate=2, report_every="1 steps", selection=Selection.Config(metric="loss")
 )
 """
+
+
+TRANSLATOR = """
+from torch.distributed.fsdp import fully_shard
+
+from textmill.data import Seq2SeqBatch
+from textmill.text import MultilingualTokenizer
+
+
+class Shuffled:
+    \"\"\"Ready batches whose order follows from how often it was iterated over.\"\"\"
+
+    def __init__(self, batches):
+        self.batches, self.epoch = batches, 0
+
+    def __iter__(self):
+        order = torch.randperm(len(self.batches), generator=torch.manual_seed(self.epoch))
+        self.epoch += 1
+        yield from (self.batches[number] for number in order.tolist())
+
+
+def train_data(tokenizer: MultilingualTokenizer):
+    encode = [tokenizer.create_encoder(mode=mode) for mode in ("source", "target")]
+    lines = Path("train.tsv").read_text().splitlines()
+    rows = [[e(text) for e, text in zip(encode, line.split("\\t"))] for line in lines]
+    pad = torch.nn.utils.rnn.pad_sequence
+    batches = []
+    for first in range(0, 26, 5):  # the last of 1 row
+        ids = [[torch.as_tensor(row) for row in column] for column in zip(*rows[first : first + 5])]
+        padded = [pad(column, True, tokenizer.vocab_info.pad_idx) for column in ids]
+        batches.append(Seq2SeqBatch.from_padded(*padded, pad_idx=tokenizer.vocab_info.pad_idx))
+    return Shuffled(batches)
+
+
+class Noting(Translation):
+    \"\"\"Notes how many rows it gets, by the rank.\"\"\"
+
+    def training_step(self, batch, examples=()):
+        with open(f"rows-{torch.distributed.get_rank()}.txt", "a") as file:
+            file.write(f"{len(batch)} ")
+        return super().training_step(batch, examples)
+
+
+def task(module, tokenizer, env):
+    return (Noting if env.world_size > 1 else Translation).Config().build(
+        module=module, tokenizer=tokenizer
+    )
+
+
+def module(model, tokenizer, env, wrap: str = "nothing"):
+    module = model.build(tokenizer=tokenizer)
+    if wrap == "fully_shard" and env.world_size > 1:
+        for layer in (*module.encoder.layers, *module.decoder.layers):
+            fully_shard(layer)
+        fully_shard(module)
+    return module
+"""
+
+
+@pytest.mark.parametrize("wrap", ["nothing", "fully_shard"])
+def test_a_translator_learns_by_the_rows_of_ready_batches_on_each_rank(runs, tmp_path, wrap):
+    """Its task calls parts of the module; the batches count their epochs; the last has one row."""
+    lines = []
+    for size in (1, 2):
+        folder = write_recipe(tmp_path / str(size))
+        recipe = folder / "tiny.py"
+        text = recipe.read_text().replace("dim=16", "dropout=0.0, dim=16")
+        text = re.sub(r"^task = .*\n", "", text, flags=re.MULTILINE)
+        text = text.replace("train_data = ", "rows = ").replace('"train_data"', '"rows"')
+        text = text.replace('("fra",))', '("fra",)).given(train_data="rows")')
+        text = text.replace("optimizer =", f"import torch\n{TRANSLATOR}\n\noptimizer =")
+        recipe.write_text(text)
+        words = f"module.wrap={wrap}", "trainer.max_steps=9"
+        codes, said = runs.run(folder, "train", "tiny.py", *words, size=size)
+        assert codes == [0] * size, said
+        assert "ranks share whole" not in "".join(said)
+        lines.append(lines_of(folder))
+    assert largest_difference(*lines) < 1e-5
+    assert lines[0][-1]["epoch"] == 3
+    counts = [[*map(int, (folder / f"rows-{r}.txt").read_text().split())] for r in (0, 1)]
+    filled = 3 if wrap == "fully_shard" else 0  # it computes with a row that is not its own
+    assert (sum(counts[0]), sum(counts[1])) == (3 * 16, 3 * 10 + filled)
 
 
 def trained(runs, folder, *words, size):

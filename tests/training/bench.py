@@ -96,6 +96,7 @@ class Bench:
     task_class: type = Translation
     task: dict[str, Any] = field(default_factory=dict)
     schedule: Any = None
+    scheduler: Callable[[Any], Any] | None = None  # of torch's, of the optimizer
     optimizer: AdamW.Config | None = None
     train_data: Callable[[], Any] | None = None
     valid_data: Callable[[], Any] | None = lambda: Rows(sentences()[30:], batch_size=4)
@@ -128,10 +129,12 @@ class Bench:
             "save_every": Every(3), "report_every": Every(2),
         }  # fmt: skip
         data = self.train_data or (lambda: Rows(sentences()[:28], batch_size=4))
-        optimizer = self.optimizer or AdamW.Config(lr=self.lr, eps=self.eps)
+        made = self.optimizer or AdamW.Config(lr=self.lr, eps=self.eps)
+        optimizer = made.build(module=module, task=task)
+        schedule = self.schedule or InverseSquareRoot.Config(warmup_steps=4).build()
         return Trainer.Config(**{**defaults, **self.trainer, **trainer}).build(
-            task=task, optimizer=optimizer.build(module=module, task=task),
-            lr_scheduler=self.schedule or InverseSquareRoot.Config(warmup_steps=4).build(),
+            task=task, optimizer=optimizer,
+            lr_scheduler=self.scheduler(optimizer) if self.scheduler else schedule,
             train_data=data(), valid_data=self.valid_data and self.valid_data(),
             test_data=self.test_data and self.test_data(),
             reporters=[JsonLines.Config().build(xp=xp), Predictions.Config().build(xp=xp)],

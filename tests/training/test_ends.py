@@ -3,10 +3,12 @@
 import random
 import shutil
 import signal
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+import textmill
 from tests.training.bench import (
     Adverse,
     AsksAt,
@@ -244,3 +246,54 @@ def test_what_is_to_know_of_the_best_evaluation_outlives_a_kill(bench, caplog, m
     here.make().fit()
     assert Remarks.calls == 3
     assert [m for m in caplog.messages if "evaluation" in m] == ["This is evaluation 1."]
+
+
+TRAIN = """alarm/modify_alarm	change my alarm tomorrow to wake me up 30 minutes earlier
+alarm/set_alarm	turn on all my alarms
+alarm/set_alarm	sound alarm every 8 minutes
+alarm/set_alarm	repeat yesterdays alarm
+alarm/snooze_alarm	continue my alarm
+alarm/time_left_on_alarm	do i have anymore time on the alarm
+reminder/set_reminder	remind me monday night that get doe with work
+reminder/show_reminders	display tuesday's reminders
+weather/find	what is the weather tomorrow
+weather/find	when will it snow
+"""
+TEST = """alarm/set_alarm	reactivate weekly alarm
+alarm/set_alarm	set alarm to ring only on the weekdays
+alarm/time_left_on_alarm	when will alarm go off
+reminder/set_reminder	remind me tomorrow to call the groomer
+"""
+
+
+def test_warm_up_decay_patience_and_the_best_epoch_as_in_pytext(tmp_path, monkeypatch):
+    """Rates of .0005, .001 and .0005, an end after epoch 3, and the test is the best epoch's."""
+    monkeypatch.chdir(tmp_path)
+    Path("train.tsv").write_text(TRAIN)
+    Path("test.tsv").write_text(TEST)
+    words = [
+        "train_data.path=train.tsv", "valid_data.path=test.tsv", "train_data.batch_size=16",
+        "optimizer.type=adam", "optimizer.lr=0.001",
+        "lr_scheduler.type=exponential", "lr_scheduler.warmup_steps=2", "lr_scheduler.decay=0.5",
+        "lr_scheduler.period=1", "trainer.accumulate=2", "trainer.clip_norm=1.0",
+        "trainer.selection.metric=accuracy", "trainer.selection.patience=2",
+        "trainer.max_epochs=10", "trainer.report_every=1 steps",
+    ]  # fmt: skip
+    run = textmill.run_experiment(
+        "classification/docnn", "train", "run", [*words, "test_data.path=test.tsv"]
+    )
+    lines = metrics_of(run.folder)
+    learned = [line for line in lines if line["split"] == "train"]
+    assert [line["lr"] for line in learned] == [5e-4, 1e-3, 5e-4]
+    assert [line["epoch"] for line in learned] == [1, 2, 3]
+    (tested,) = [line for line in lines if line["split"] == "test"]
+    (best,) = [
+        line
+        for line in lines
+        if line["split"] == "valid" and line["step"] == run.result["best"]["step"]
+    ]
+    assert {"loss", "accuracy", "macro_f1"} <= tested.keys() & best.keys()
+    own = ("split", "step", "epoch", "time")
+    assert {k: v for k, v in tested.items() if k not in own} == {
+        k: v for k, v in best.items() if k not in own
+    }

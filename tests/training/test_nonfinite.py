@@ -3,11 +3,20 @@
 import math
 import random
 import re
+from contextlib import nullcontext
 
 import pytest
 import torch
 
-from tests.training.bench import Rows, differences, metrics_of, outcome, prove
+from tests.training.bench import (
+    KillAt,
+    Killed,
+    Rows,
+    differences,
+    metrics_of,
+    outcome,
+    prove,
+)  # fmt: skip
 from textmill.checkpoint import Checkpoints
 from textmill.errors import DataError, NonFiniteError
 from textmill.models.language_model import LstmLanguageModel
@@ -178,6 +187,79 @@ def test_where_a_roll_back_goes_does_not_depend_on_what_was_saved_when(poisoned)
         assert trainer.updates.nonfinite.furthest
         found.append(outcome(trainer))
     assert differences(*found) == []
+
+
+class Spoils(Callback):
+    """Spoils the weights in the update of one step, by data that are met once.
+
+    It does so within the optimizer's step, whose gradient was fine.
+    """
+
+    def __init__(self, factor):
+        self.factor, self.done = factor, False
+
+    def start(self, progress):
+        update, trainer = self.trainer.optimizer.step, self.trainer
+
+        def spoilt(*arguments):
+            update(*arguments)
+            place = trainer.data.first.groups
+            if (trainer.clock.now.steps, place.epochs, place.taken) == (5, 1, 4):
+                self.done = True
+                with torch.no_grad():
+                    for parameter in trainer.task.module.parameters():
+                        parameter.mul_(self.factor)
+
+        trainer.optimizer.step = spoilt
+
+
+@pytest.mark.parametrize("factor", [math.nan, math.inf, 1e6])
+@pytest.mark.parametrize("valid", [True, False])
+def test_weights_that_an_update_has_spoilt_are_never_gone_back_to(bench, caplog, factor, valid):
+    """The update is just before an evaluation falls due, so what it has spoilt is saved there.
+
+    The loss of weights that are 1,000,000 times as large is a number, and above the bound.
+    """
+    data = {} if valid else {"valid_data": None, "test_data": None}
+    policy = {"on_nonfinite": "rollback", "loss_upper_bound": 50.0, "evaluate_every": Every(3)}
+    here = bench.but(**data, trainer={**policy, "save_every": Every(1), "keep": 1})
+    spoils = Spoils(factor)
+    trainer = here.make(spoils)
+    spoils.trainer = trainer
+    assert trainer.fit().steps == 12
+    assert spoils.done
+    back = [m for m in caplog.messages if m.startswith("Back at step")]
+    tried = ["Back at step 6; the data goes on after what broke."] if factor == 1e6 else []
+    assert back == [*tried, "Back at step 3; the data goes on after what broke."]
+    for part in ("model", "optimizer"):
+        saved = Checkpoints.load_part(trainer.checkpoints.last(), part)
+        numbers = saved if part == "model" else saved["state"][0]
+        assert all(torch.isfinite(value).all() for value in numbers.values())
+    clean = here.but(folder=bench.folder / "clean").make()
+    clean.fit()
+    lines = [
+        [line["loss"] for line in metrics_of(t.xp.folder) if line["split"] == "train"][-1]
+        for t in (trainer, clean)
+    ]
+    assert lines[0] == pytest.approx(lines[1], rel=0.1)
+
+
+def test_a_run_that_was_spoilt_is_resumed_bitwise(bench):
+    """Killed just after the spoilt update, and after the rollback to before it."""
+    policy = {"on_nonfinite": "rollback", "loss_upper_bound": 50.0, "evaluate_every": Every(3)}
+    here = bench.but(test_data=None, trainer={**policy, "save_every": Every(1)})
+
+    def run(folder, *kills):
+        for kill in (*kills, None):
+            spoils = Spoils(1e6)
+            trainer = here.but(folder=bench.folder / folder).make(spoils, *([kill] if kill else []))
+            spoils.trainer = trainer
+            with pytest.raises(Killed) if kill else nullcontext():
+                trainer.fit()
+        return outcome(trainer)
+
+    kills = KillAt(6), KillAt(4), KillAt(7)
+    assert differences(run("whole"), run("cut", *kills)) == []
 
 
 def test_where_its_checkpoint_is_damaged_a_roll_back_goes_to_the_newest_good(poisoned, caplog):

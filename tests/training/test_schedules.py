@@ -9,7 +9,15 @@ from hypothesis import strategies as st
 
 from textmill.errors import UserError
 from textmill.recipes import registries
-from textmill.training import Constant, Cosine, InverseSquareRoot, Linear, Plateau, Schedule
+from textmill.training import (
+    Constant,
+    Cosine,
+    Exponential,
+    InverseSquareRoot,
+    Linear,
+    Plateau,
+    Schedule,
+)  # fmt: skip
 
 LRS = torch.optim.lr_scheduler
 
@@ -26,6 +34,7 @@ def rates_of_torch(make, steps):
 
 
 SAME = [
+    (Exponential.Config(decay=0.5, period=1), lambda o: LRS.ExponentialLR(o, 0.5)),
     (Linear.Config(), lambda o: LRS.LinearLR(o, 1.0, 0.0, 20)),
     (Cosine.Config(end=0.1), lambda o: LRS.CosineAnnealingLR(o, 20, eta_min=0.1)),
 ]
@@ -36,6 +45,14 @@ def test_it_is_torchs(config, torchs):
     schedule = config.build()
     mine = [schedule(step, 20) for step in range(1, 21)]
     assert mine == pytest.approx(rates_of_torch(torchs, 20), abs=1e-12)
+
+
+def test_an_exponential_one_falls_in_the_step_after_its_peak():
+    """PyText's WarmupScheduler of 2 steps around an ExponentialLR: .0005, .001, .0005."""
+    schedule = Exponential.Config(warmup_steps=2, decay=0.5, period=1).build()
+    assert [0.001 * schedule(step, None) for step in (1, 2, 3, 4)] == [5e-4, 1e-3, 5e-4, 2.5e-4]
+    smooth = Exponential.Config(decay=0.9, period=10).build()
+    assert [smooth(step, None) for step in (1, 11, 16)] == pytest.approx([1.0, 0.9, 0.9**1.5])
 
 
 @given(
@@ -75,7 +92,7 @@ def test_every_schedule_warms_up_and_stays_between_0_and_1(name):
 @pytest.mark.parametrize("name", NAMES)
 def test_a_run_of_unknown_length_is_refused_before_it_starts_where_it_matters(name):
     schedule = registries.schedules.get(name).Config().build()
-    if name in ("constant", "inverse_square_root", "plateau"):
+    if name in ("constant", "exponential", "inverse_square_root", "plateau"):
         schedule.check(None, measured=True)
         return
     with pytest.raises(UserError, match=rf"^The {name} schedule needs .* trainer\.max_steps"):

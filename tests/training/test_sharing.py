@@ -1,16 +1,21 @@
 """What a rank computes with where it has no row of a batch, and all ranks compute together."""
 
 import logging
+from itertools import zip_longest
 from types import SimpleNamespace
 
 import numpy as np
+import pytest
+import torch
 
 from textmill.data.batches import EpochBatches
 from textmill.data.batching import Batching, Filler
 from textmill.data.block_batches import Blocking, TextBlocks
+from textmill.data.column_batch import ColumnBatch
+from textmill.data.seq2seq_batch import Seq2SeqBatch
 from textmill.tasks.batches.user_batches import ReadyBatches
 from textmill.text.ragged import Ragged
-from textmill.training.sources import shared_batches, tell_idle
+from textmill.training.sources import shared_batches
 
 
 def test_a_batch_of_one_row_is_filled_with_that_row():
@@ -60,10 +65,65 @@ def test_ready_batches_are_shared_whole_and_in_order():
     assert list(again) == [2, None]
 
 
-def test_ranks_without_a_batch_in_a_step_are_told(caplog):
-    batches = shared_batches(ReadyBatches([1, 2, 3], read=list), ranks(0, 2))
+@pytest.mark.parametrize(
+    ("accumulate", "fill", "words"),
+    [
+        (2, False, []),
+        (1, False, ["trainer.accumulate=1 only 1 of 2 ranks work in a step. Give rows, textmill"]),
+        (2, True, ["each rank computes with all of them"]),
+    ],
+)
+def test_ranks_without_a_batch_in_a_step_are_told_once(caplog, accumulate, fill, words):
+    ready = ReadyBatches([1, 2, 3], read=list)
+    batches = shared_batches(ready, ranks(0, 2), fill=fill, accumulate=accumulate)
+    empty = Filler(2) if fill else None
     with caplog.at_level(logging.WARNING, "textmill"):
-        tell_idle(batches, 2, ranks(0, 2))
-        assert caplog.text == ""
-        tell_idle(batches, 1, ranks(0, 2))
-    assert "trainer.accumulate=1 only 1 of 2 ranks work in a step. Give rows, or set" in caplog.text
+        assert [*batches, *batches] == [1, empty, 3, 1, empty, 3]
+    assert len(caplog.messages) == len(words)
+    assert all(each in message for each, message in zip(words, caplog.messages, strict=True))
+
+
+def column_batch(ids):
+    return ColumnBatch(
+        columns={"text": torch.tensor(ids), "label": torch.arange(len(ids))},
+        lengths={"text": torch.tensor([len([i for i in row if i]) for row in ids])},
+    )
+
+
+def seq2seq_batch(ids):
+    padded = torch.tensor(ids)
+    return Seq2SeqBatch.from_padded(padded, padded, pad_idx=0)
+
+
+@pytest.mark.parametrize("make", [column_batch, seq2seq_batch])
+def test_the_rows_of_a_ready_batch_of_textmills_are_divided(make, caplog):
+    """Of three batches of 3, 1 and 2 rows the second has none for one rank of two."""
+    given = [make(ids) for ids in ([[5, 6], [7, 0], [8, 9]], [[4, 4]], [[3, 2], [1, 0]])]
+    whole = dict(enumerate(given))
+    shares = [
+        list(shared_batches(ReadyBatches(given, read=list), ranks(r, 2), fill=fill, accumulate=1))
+        for r in (0, 1)
+        for fill in (False, True)
+    ]
+    for first, filled, rank in ((shares[0], shares[1], 0), (shares[2], shares[3], 1)):
+        assert [None if b is None else len(b) for b in first] == [2 - rank, [1, None][rank], 1]
+        assert isinstance(filled[1], Filler) is (rank == 1)
+    columns = {
+        name: [
+            torch.stack([row for pair in zip_longest(*parts) for row in pair if row is not None])
+            for parts in (
+                [column_of(share[n], name) for share in (shares[0], shares[2]) if share[n]]
+                for n in whole
+            )
+        ]
+        for name in ("text", "length")
+    }
+    for name, found in columns.items():
+        assert all(torch.equal(column_of(whole[n], name), found[n]) for n in whole)
+    assert caplog.text == ""
+
+
+def column_of(batch, name):
+    if isinstance(batch, ColumnBatch):
+        return batch["text"] if name == "text" else batch.lengths["text"]
+    return batch.source if name == "text" else batch.source_lengths

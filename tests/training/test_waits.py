@@ -13,6 +13,8 @@ from tests.recipes.local_data import write_data
 from textmill.recipes.planning import plan_recipe
 from textmill.runtime.seeds import seed_everything
 from textmill.tasks.batches.device import at_places, real_places
+from textmill.training.progress import Progress
+from textmill.training.schedules import rates_by
 
 WORDS = ["trainer.max_steps=3", "reporters.console=false", "reporters.html=false"]
 LSTM = ["to the host", "back", "to the host"]
@@ -75,11 +77,11 @@ def waits(name, folder):
     # torch has no fused kernel for this device.
     settings = {"params": updates.parameters, "fused": False}
     trainer.optimizer.param_groups[:] = [{**trainer.optimizer.param_groups[0], **settings}]
-    updates.base_lrs = updates.base_lrs[:1]
+    updates.rates = rates_by(trainer.schedule, trainer.optimizer)
     updates.weights.begin()
     with Waits() as counted:
         gradient = updates.gradient(group, step=1)
-        updates.apply(gradient, step=1, total=3, history=())
+        updates.apply(gradient, Progress(), Progress(steps=1), total=3, history=())
     return counted.found
 
 

@@ -6,7 +6,7 @@ leaves the checkpoint before it, or the new one, never neither.
 """
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -48,8 +48,8 @@ class Checkpoints(SavedCheckpoints):
             raise UserError(f"The number of checkpoints to keep must be at least 1, but is {keep}.")
         super().__init__(folder)
         self.keep, self.writes = keep, writes
-        self.kept_step: int | None = None
-        """The step of one more checkpoint that is not deleted; none at first."""
+        self.kept_steps: Collection[int] = ()
+        """The steps of further checkpoints that are not deleted."""
         self._new = not folder.parent.is_dir()  # else it is not made again: it was renamed
 
     def save(
@@ -146,7 +146,7 @@ class Checkpoints(SavedCheckpoints):
             write_atomic(self.folder / name, Pointer.to(path, name).to_bytes())
 
     def _rotate(self) -> None:
-        """Deletes what is too old: never the best or the kept step's, and not before a good one."""
+        """Deletes what is too old: never the best or the kept steps', and not before a good one."""
         try:
             best = self.pointer("best")
         except CheckpointError as error:
@@ -161,7 +161,7 @@ class Checkpoints(SavedCheckpoints):
         if not ranked or ranked[0].name not in self._good:
             return
         stay = set() if best is None else {best.folder}
-        stay |= set() if self.kept_step is None else {folder_name(self.kept_step)}
+        stay |= {folder_name(step) for step in self.kept_steps}
         others = [path for path in ranked if path.name not in stay]
         for path in others[self.keep :]:
             try:

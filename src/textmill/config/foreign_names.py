@@ -4,7 +4,6 @@ They are PyText's, Model Garden's, fairseq2's, Lightning's and transformers'.
 """
 
 from collections.abc import Mapping
-from typing import Any
 
 from textmill.errors import worded
 
@@ -150,18 +149,3 @@ def option_here(option: str, value: str = "") -> str:
     elif here and " " not in here and value:
         here += f"={value}"
     return here and f"{_HERE}{here}. "
-
-
-def class_here(kind: Any) -> str:
-    """What textmill has in place of a class of torch, as sentences; empty for other classes.
-
-    optimizer.lr'
-    """
-    if getattr(kind, "__module__", "") != "torch.optim.lr_scheduler":
-        return ""
-    return (
-        "One of torch changes the optimizer itself. Here it is a function that gives the factor on "
-        "optimizer.lr: set lr_scheduler.type to a name of 'textmill list schedules', or write\n"
-        "def lr_scheduler():\n"
-        "    return lambda step, total, history: 0.95 ** (step // 100)"
-    )

@@ -68,6 +68,15 @@ class ColumnBatch:
             counts = {role: self.count(role) for role in self.lengths}
         return replace(self, columns=columns, lengths=lengths, counts=counts)
 
+    def part(self, first: int, step: int) -> "ColumnBatch":
+        """Every ``step``-th of the rows, from the ``first`` on, counted from 0."""
+        columns, lengths = (
+            {name: value[first::step] for name, value in part.items()}
+            for part in (self.columns, self.lengths)
+        )
+        rows = None if self.rows is None else self.rows[first::step]
+        return ColumnBatch(columns=columns, lengths=lengths, rows=rows)
+
 
 def collate_columns(
     encoded: Mapping[str, Ragged], kinds: Mapping[str, Column], indices: ArrayLike

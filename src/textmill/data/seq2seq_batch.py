@@ -98,6 +98,15 @@ class Seq2SeqBatch:
         }
         return replace(self, **moved)  # type: ignore[arg-type]  # only tensors are moved
 
+    def part(self, first: int, step: int) -> "Seq2SeqBatch":
+        """Every ``step``-th of the rows, from the ``first`` on, counted from 0."""
+        parts = {
+            name: None if value is None else value[first::step]
+            for name in ("source", "source_lengths", "target", "target_lengths", "rows")
+            for value in (getattr(self, name),)
+        }
+        return replace(self, **parts, num_tokens=-1, num_labels=-1)  # type: ignore[arg-type]
+
     def _target(self) -> Tensor:
         if self.target is None:
             raise DataError("This batch has no target: it was made for prediction.")

@@ -326,7 +326,7 @@ class _Walk:
         if self.session.has("optimizer"):
             parts["optimizer"] = self.session.get("optimizer")
             _take_empty_step(self.task.module, parts["optimizer"])
-        if self.settings.get("ema") is not None:
+        if self.settings.get("ema") is not None or self.settings.get("swa_start") is not None:
             parts["weights"] = self.task.module
         saved = store.save(1, parts, write_text=self.task.text.save)
         if store.restore(parts) != 1:

@@ -109,7 +109,8 @@ def _found(session: Session, settings: Mapping[str, Any], *, seed: int) -> int:
     most = max(FIRST, cells // LEAST_BATCHES)
     if task.device.type != "cuda":
         return min(CELLS, most)
-    average = weight_bytes(task.module, trained=True) if settings.get("ema") else 0
+    averaged = settings.get("ema") or settings.get("swa_start")
+    average = weight_bytes(task.module, trained=True) if averaged else 0
     besides = optimizer_bytes(session.get("optimizer")) + average
     besides += int(SPARE * cuda_room(str(device)))
     found = largest_that_fits(

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from textmill.training.progress import Until as Until
     from textmill.training.schedules import Constant as Constant
     from textmill.training.schedules import Cosine as Cosine
+    from textmill.training.schedules import Exponential as Exponential
     from textmill.training.schedules import InverseSquareRoot as InverseSquareRoot
     from textmill.training.schedules import Linear as Linear
     from textmill.training.schedules import Plateau as Plateau

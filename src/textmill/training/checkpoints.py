@@ -76,7 +76,7 @@ class RunCheckpoints(Checkpoints):
         """Loads the newest good checkpoint; returns its step, or None on a fresh start."""
         with self.ranks.main_first():  # which mends what a process that was killed has left
             step = self.restore(self._shares_of(parts))
-        self.kept_step = self.nonfinite.target
+        self.kept_steps = self.nonfinite.kept_steps
         if step is not None:
             self._recorded = (self.clock.now, self.clock.seen)
             best = self.selection.best if self.selection else None
@@ -88,6 +88,7 @@ class RunCheckpoints(Checkpoints):
     def record(self, parts: Mapping[str, Stateful], *, best: bool) -> Path:
         """Saves where the run is; a best one is pointed to only when it is safe."""
         step, whole = self.clock.now.steps, self._joined(parts)
+        self.kept_steps = self.nonfinite.kept_steps
         with self.ranks.main_first():
             if self.writes:
                 self.save(step, whole, write_text=self.task.text.save)
@@ -97,8 +98,8 @@ class RunCheckpoints(Checkpoints):
         return self.folder / folder_name(step)
 
     def set_rollback_target(self) -> None:
-        """Makes the checkpoint that is saved next the one that a rollback goes to."""
-        self.nonfinite.target = self.kept_step = self.clock.now.steps
+        """Has a rollback go to the checkpoint that is saved next, unless its weights are spoilt."""
+        self.nonfinite.offer(self.clock.now.steps)
 
     def roll_back(self, parts: Mapping[str, Stateful]) -> bool:
         """Goes back to the target, with the data where it is; tells whether it is the best step."""
@@ -106,12 +107,14 @@ class RunCheckpoints(Checkpoints):
         # To load the place of the data would draw its batches again, with other random numbers.
         left = {name: _StandIn() for name in parts if name.partition(".")[0] in GOING_ON}
         shares = self._shares_of({**parts, **left})
+        tensors, _ = split_state(parts.get("weights", parts["model"]).state_dict())
+        spoilt = self.ranks.any(not all(bool(t.isfinite().all()) for t in tensors.values()))
         with self.ranks.main_first():
-            step = self.restore(shares, step=self.nonfinite.target)
+            step = self.restore(shares, step=self.nonfinite.goal(finite=not spoilt))
         assert step is not None, "a run that rolls back begins with a checkpoint"
         self.task.rolled_back()
         self.clock.spent(seconds)
-        self.set_rollback_target()  # another step than before where that checkpoint was damaged
+        self.nonfinite.went_to(step)  # another than the goal where that checkpoint was damaged
         LOG.warning(f"Back at step {step:,}; the data goes on after what broke.")
         return self.selection is not None and self.selection.is_best(step)
 

@@ -41,13 +41,14 @@ def check_elementwise(
     )
 
 
-def is_sharded(module: nn.Module) -> bool:
-    """Whether ``fully_shard`` has been applied to a module or a part of it."""
+def is_sharded(module: nn.Module, *, parts: bool = True) -> bool:
+    """Whether ``fully_shard`` has been applied to a module or, with ``parts``, to a part of it."""
     if "torch.distributed.fsdp" not in sys.modules:  # half a second, which others do not pay
         return False
     from torch.distributed.fsdp import FSDPModule
 
-    return any(isinstance(part, FSDPModule) for part in module.modules())
+    looked_at = module.modules() if parts else [module]
+    return any(isinstance(part, FSDPModule) for part in looked_at)
 
 
 class Shards(nn.Module):
@@ -113,7 +114,10 @@ def _rows_of(name: str, parameter: nn.Parameter, ranks: Ranks) -> TensorRows:
 
 
 class _Calls(nn.Module):
-    """Calls what computes with a module: tasks call parts of it, which have no hooks of FSDP."""
+    """Calls what computes with a module: tasks call parts of it, which have no hooks of FSDP.
+
+    If the recipe has sharded the module itself, its own hooks are called around the computation.
+    """
 
     def __init__(self, module: nn.Module) -> None:
         super().__init__()
@@ -121,7 +125,16 @@ class _Calls(nn.Module):
 
     @override
     def forward(self, compute: Callable[[], Tensor]) -> Tensor:
-        return compute()
+        if not is_sharded(self.module, parts=False):
+            return compute()
+
+        def once() -> Tensor:
+            del self.module.forward  # what the task calls has its own
+            return compute()
+
+        self.module.forward = once
+        total: Tensor = self.module()
+        return total
 
 
 class FullySharded:

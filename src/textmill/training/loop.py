@@ -6,6 +6,7 @@ from contextlib import closing
 from typing import Any
 
 import torch
+from torch.optim.lr_scheduler import LRScheduler
 
 from textmill.config.component import Component
 from textmill.metrics.reporters import Reporter
@@ -47,7 +48,7 @@ class Trainer(Component):
         *,
         task: Task,
         optimizer: torch.optim.Optimizer,
-        lr_scheduler: Schedule,
+        lr_scheduler: Schedule | LRScheduler,
         train_data: Iterable[Any],
         reporters: Sequence[Reporter],
         callbacks: Sequence[Callback],
@@ -82,12 +83,13 @@ class Trainer(Component):
         self.initial = checked_start(
             config,
             task=task,
-            schedule=lr_scheduler,
+            updates=self.updates,
             total=self.total,
             measured=bool(self.measured),
             folder=xp.folder,
         )
-        self.selection = selection_for(config, task) if self.measured else None
+        begins = self.updates.pruner.end(self.total)
+        self.selection = selection_for(config, task, begins=begins) if self.measured else None
         self.checkpoints = RunCheckpoints(
             xp.folder,
             keep=config.keep,
@@ -127,14 +129,15 @@ class Trainer(Component):
         """Takes one optimizer step on the next group of batches (gradient accumulation)."""
         began, number = self.clock.seconds, before.steps + 1
         gradient = self.updates.gradient(self.data.group(number), step=number)
+        examples = before.examples + gradient.examples
+        now = Progress(number, self.data.epochs, examples, gradient.seconds)
         if gradient.finite:
             history = self.selection.losses if self.selection else ()
-            self.updates.apply(gradient, step=number, total=self.total, history=history)
+            self.updates.apply(gradient, before, now, total=self.total, history=history)
         elif self.updates.handle_nonfinite(gradient, step=number):
             return self.roll_back()
         self.updates.took(self.clock.seconds - began)
-        examples = before.examples + gradient.examples
-        return Progress(number, self.data.epochs, examples, gradient.seconds)
+        return now
 
     def do_what_is_due(self, before: Progress, now: Progress) -> None:
         """Evaluates, reports and saves what fell due between the two; nothing is done by halves."""

@@ -31,6 +31,10 @@ class NonFinite:
     the clock, to signals and to settings that are not in the key of a run.
 
     A step is broken, too, if its loss a target is above ``loss_bound``.
+
+    The last update before a checkpoint may have spoilt its weights. So the one before it is kept
+    until a step from the newer one was fine, and is gone back to where the weights of the newer one
+    are not finite, or where a second step from it breaks, too.
     """
 
     def __init__(self, policy: Policy, *, limit: int, loss_bound: float | None = None) -> None:
@@ -38,6 +42,10 @@ class NonFinite:
         self.unreported, self.in_a_row, self.furthest = 0, 0, 0
         self.target: int | None = None
         """The step that a rollback goes to; a run's first checkpoint sets it."""
+        self.candidate: int | None = None
+        """A later step, which is the target once a step from it was fine."""
+        self.tried = False
+        """Whether the run has gone back to the candidate."""
 
     def bounded(self, total: Tensor, count: Tensor) -> Tensor:
         """The loss of a step, infinite where it is above the bound; nothing waits for the device.
@@ -96,9 +104,34 @@ class NonFinite:
         done = {"skip": "its update is left out", "rollback": "the run goes back"}[self.policy]
         LOG.warning("%s\nNumber %d in a row: %s.", error, self.in_a_row, done)
 
+    def offer(self, step: int) -> None:
+        """Takes a step as the candidate; the first of a run is the target."""
+        self.candidate, self.tried = step, False
+        self.target = step if self.target is None else self.target
+
+    def goal(self, *, finite: bool) -> int | None:
+        """The step to go back to from where a step broke, ``finite`` if the weights there are."""
+        if self.candidate is None or self.tried or not finite:
+            return self.target
+        return self.candidate
+
+    def went_to(self, step: int) -> None:
+        """Takes note of the step that the run went back to."""
+        if step == self.candidate:
+            self.tried = True
+        else:
+            self.target, self.candidate = step, None
+
+    @property
+    def kept_steps(self) -> set[int]:
+        """The steps whose checkpoints are kept to go back to."""
+        return {step for step in (self.target, self.candidate) if step is not None}
+
     def fine(self, step: int) -> None:
         if step > self.furthest:
             self.in_a_row = 0
+        if self.candidate is not None:
+            self.target, self.candidate = self.candidate, None
 
     def pop(self) -> dict[str, float]:
         """How many steps broke since the last report, by the policy's name for it; none if 0."""
@@ -110,10 +143,11 @@ class NonFinite:
         return {} if self.policy == "stop" else {"nonfinite": self}
 
     def state_dict(self) -> dict[str, Any]:
-        names = ("unreported", "in_a_row", "furthest", "target")
+        names = ("unreported", "in_a_row", "furthest", "target", "candidate", "tried")
         return {name: getattr(self, name) for name in names}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         for name in ("unreported", "in_a_row", "furthest"):
             setattr(self, name, int(state[name]))
-        self.target = state["target"]
+        self.target, self.candidate = state["target"], state["candidate"]
+        self.tried = bool(state["tried"])

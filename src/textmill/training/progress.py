@@ -91,12 +91,14 @@ class Every:
         """Whether it follows the clock on the wall, which no run repeats."""
         return self.unit in _SECONDS
 
+    def times(self, now: Progress) -> int:
+        """How many whole intervals the counter has passed."""
+        counter = "seconds" if self.timed else self.unit
+        return int(getattr(now, counter) // (self.count * _SECONDS.get(self.unit, 1)))
+
     def due(self, before: Progress, now: Progress) -> bool:
         """Whether the counter crossed a multiple of the interval between the two."""
-        counter = "seconds" if self.timed else self.unit
-        size = self.count * _SECONDS.get(self.unit, 1)
-        then, here = (int(getattr(place, counter) // size) for place in (before, now))
-        return here > then
+        return self.times(now) > self.times(before)
 
 
 @dataclass(frozen=True)

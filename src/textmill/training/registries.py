@@ -13,6 +13,7 @@ schedules = Registry(
         "textmill.training.schedules": [
             "constant",
             "cosine",
+            "exponential",
             "inverse_square_root",
             "linear",
             "plateau",

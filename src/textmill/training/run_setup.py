@@ -5,11 +5,9 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from textmill.checkpoint.layout import has_checkpoints
-from textmill.config.foreign_names import class_here
-from textmill.errors import TextmillError, UserError, try_all
+from textmill.errors import UserError, try_all
 from textmill.metrics.metric import Direction
 from textmill.models import fast
 from textmill.runtime.memory import keep_memory
@@ -21,6 +19,7 @@ from textmill.training.initial_weights import Initial
 from textmill.training.schedules import Schedule
 from textmill.training.selection import Selection
 from textmill.training.trainer_config import TrainerConfig
+from textmill.training.updates import Updates
 
 
 def total_steps(config: TrainerConfig, train: Batches) -> int | None:
@@ -35,8 +34,11 @@ def total_steps(config: TrainerConfig, train: Batches) -> int | None:
     return min(known, default=None)
 
 
-def selection_for(config: TrainerConfig, task: Task) -> Selection:
-    """The selection, checked before training against what the task measures."""
+def selection_for(config: TrainerConfig, task: Task, *, begins: int = 0) -> Selection:
+    """The selection, checked before training against what the task measures.
+
+    A step before ``begins`` is not selected.
+    """
     settings = config.selection
     if settings.metric == "auto":
         settings = replace(settings, metric=task.selected)
@@ -47,6 +49,7 @@ def selection_for(config: TrainerConfig, task: Task) -> Selection:
         with suppress(ArithmeticError, LookupError, ValueError):
             directions = {**dict.fromkeys(task.reduce(task.metrics())), **directions}
     selection: Selection = settings.build(directions=directions)
+    selection.begins = begins
     return selection
 
 
@@ -54,28 +57,29 @@ def checked_start(
     config: TrainerConfig,
     *,
     task: Task,
-    schedule: object,
+    updates: Updates,
     total: int | None,
     measured: bool,
     folder: Path,
 ) -> Initial:
     """Refuses what this run cannot have, all of it at once; returns the weights it begins with.
 
-    A schedule of the recipe's own need not be a :class:`Schedule`. Once something was saved in the
-    run's folder, no weights are taken from elsewhere.
+    Once something was saved in the run's folder, no weights are taken from elsewhere.
     """
     initial = Initial(config.initialize, config.initialize_from, task=task)
-    checks = _checks(config, task, schedule, total, measured=measured)
+    checks = _checks(config, task, updates, total, measured=measured)
     try_all(*checks, *([] if has_checkpoints(folder) else [initial.check]))
     return initial
 
 
 def _checks(
-    config: TrainerConfig, task: Task, schedule: object, total: int | None, *, measured: bool
+    config: TrainerConfig, task: Task, updates: Updates, total: int | None, *, measured: bool
 ) -> Iterator[Callable[[], object]]:
+    schedule = updates.rates.schedule  # one of the recipe's own need not be a Schedule
     if isinstance(schedule, Schedule):
         yield partial(schedule.check, total, measured=measured)
-    yield partial(_check_factor, schedule, total)
+    yield partial(updates.rates.check, total)
+    yield partial(updates.pruner.check, total)
     if measured:
         yield partial(selection_for, config, task)
     yield partial(check_modules, task.module, config.save_modules)
@@ -83,31 +87,6 @@ def _checks(
         yield partial(check_blocks, task.module)
     if config.compile:
         yield partial(check_compiler, str(task.device))
-
-
-def _check_factor(schedule: Any, total: int | None) -> None:
-    """Refuses a schedule that gives no factor, and what is none."""
-    step = 1
-    if hasattr(schedule, "get_last_lr"):  # torch's, which has a state and moves the optimizer
-        name = type(schedule).__name__
-        raise UserError(f"lr_scheduler: {name} is of another kind. {class_here(type(schedule))}")
-    try:
-        if isinstance(schedule, Schedule):
-            after_warmup = schedule.warmup(total) + 1
-            step = after_warmup if total is None else min(after_warmup, total)
-        factor = schedule(step, total, ())
-    except TextmillError:
-        return  # of its check, in its own words
-    except TypeError as error:
-        raise UserError(
-            f"lr_scheduler is called as lr_scheduler(step, total, history), and that fails: {error}"
-        ) from error
-    if not isinstance(factor, int | float) or not 0 <= factor < float("inf"):
-        name = type(schedule).__qualname__
-        raise UserError(
-            f"lr_scheduler: {name} gives {factor!r:.40} for step {step}; wanted a number of 0 "
-            "or more, by which the learning rate is multiplied."
-        )
 
 
 @contextmanager

@@ -2,7 +2,8 @@
 
 A schedule gives the factor on each parameter group's own rate for the next step. It is a pure
 function of progress, so it has no state to save. Any callable with the signature of
-:meth:`Schedule.__call__` serves as the ingredient ``lr_scheduler``.
+:meth:`Schedule.__call__` serves as the ingredient ``lr_scheduler``, and so does a scheduler of
+torch's, which moves the rates itself.
 """
 
 import math
@@ -10,14 +11,17 @@ import re
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from typing import ClassVar
+from typing import Any, ClassVar
 
+from torch.optim import Optimizer
+from torch.optim.lr_scheduler import LRScheduler
 from typing_extensions import override
 
+from textmill.checkpoint.parts import Stateful
 from textmill.config.component import Component
 from textmill.config.component import Config as BaseConfig
 from textmill.config.validators import require
-from textmill.errors import UserError
+from textmill.errors import TextmillError, UserError
 from textmill.training import registries
 
 
@@ -171,6 +175,27 @@ class InverseSquareRoot(Schedule):
         return factor
 
 
+@registries.schedules.register("exponential")
+class Exponential(Schedule):
+    """Falls by the factor ``decay`` over each ``period`` of steps after the peak, evenly."""
+
+    class Config(Schedule.Config):
+        decay: float = 0.95
+        """Factor on the rate over each period."""
+        period: int = 100
+        """Steps over which the rate falls by it once."""
+
+        factors = ("decay",)
+        limits: ClassVar = {"sizes": ["period"]}
+
+    config: Config
+
+    @override
+    def after_warmup(self, step: int, total: int | None, history: Sequence[float]) -> float:
+        peak = max(1, self.warmup(total))
+        return float(self.config.decay ** ((step - peak) / self.config.period))
+
+
 @registries.schedules.register("plateau")
 class Plateau(Schedule):
     """Falls by the factor ``decay`` after ``patience`` evaluations without a better value.
@@ -229,3 +254,87 @@ def plateaus(config: Plateau.Config, history: tuple[float, ...]) -> int:
         if waited >= config.patience:
             found, waited, cooling = found + 1, 0, config.cooldown
     return found
+
+
+class Rates:
+    """Sets the learning rates of an optimizer's groups before each step, by a schedule."""
+
+    parts: Mapping[str, Stateful] = {}
+
+    def __init__(self, schedule: Any, optimizer: Optimizer) -> None:
+        self.schedule, self.optimizer = schedule, optimizer
+        self.peaks = [group["lr"] for group in optimizer.param_groups]
+        """What the factors are on, by group."""
+
+    def set(self, step: int, total: int | None, history: Sequence[float]) -> None:
+        """Sets the rates for a step; the arguments are those of :meth:`Schedule.__call__`."""
+        factor = self.schedule(step, total, history)
+        for group, peak in zip(self.optimizer.param_groups, self.peaks, strict=True):
+            group["lr"] = peak * factor
+
+    def check(self, total: int | None) -> None:
+        """Refuses a schedule that gives no factor, and what is none."""
+        schedule, step = self.schedule, 1
+        try:
+            if isinstance(schedule, Schedule):
+                after_warmup = schedule.warmup(total) + 1
+                step = after_warmup if total is None else min(after_warmup, total)
+            factor = schedule(step, total, ())
+        except TextmillError:
+            return  # of its check, in its own words
+        except TypeError as error:
+            raise UserError(
+                "lr_scheduler is called as lr_scheduler(step, total, history), and that fails: "
+                f"{error}"
+            ) from error
+        if not isinstance(factor, int | float) or not 0 <= factor < float("inf"):
+            name = type(schedule).__qualname__
+            raise UserError(
+                f"lr_scheduler: {name} gives {factor!r:.40} for step {step}; wanted a number of 0 "
+                "or more, by which the learning rate is multiplied."
+            )
+
+
+class TorchRates(Rates):
+    """Rates that a scheduler of torch's sets, which has a state: it moves on once a step."""
+
+    def __init__(self, schedule: Any, optimizer: Optimizer) -> None:
+        super().__init__(schedule, optimizer)
+        groups = optimizer.param_groups
+        self.peaks = [group.get("initial_lr", group["lr"]) for group in groups]
+        self.step = 1
+        self.parts = {"lr_scheduler": self}
+
+    @override
+    def set(self, step: int, total: int | None, history: Sequence[float]) -> None:
+        while self.step < step:  # a step that was left out counts
+            self.schedule.step()
+            self.step += 1
+
+    @override
+    def check(self, total: int | None) -> None:
+        kind = type(self.schedule).__name__
+        if self.schedule.optimizer is not self.optimizer:
+            raise UserError(
+                f"lr_scheduler: this {kind} moves another optimizer than the one that trains. "
+                "Take the ingredient: def lr_scheduler(optimizer)."
+            )
+        if kind == "ReduceLROnPlateau":
+            raise UserError(
+                "lr_scheduler: ReduceLROnPlateau follows a value, and torch's schedulers are moved "
+                "on once a step. Set lr_scheduler.type=plateau, which follows "
+                "trainer.selection.metric as it does."
+            )
+
+    def state_dict(self) -> dict[str, Any]:
+        return {"step": self.step, "scheduler": self.schedule.state_dict()}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        self.step = int(state["step"])
+        self.schedule.load_state_dict(state["scheduler"])
+
+
+def rates_by(schedule: Schedule | LRScheduler, optimizer: Optimizer) -> Rates:
+    """What sets the optimizer's rates by a schedule, or by a scheduler of torch's."""
+    is_torchs = hasattr(schedule, "get_last_lr")  # ReduceLROnPlateau is no LRScheduler everywhere
+    return (TorchRates if is_torchs else Rates)(schedule, optimizer)

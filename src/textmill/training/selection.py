@@ -101,6 +101,8 @@ class Selection(Component):
         self.history: list[Seen] = []
         self.remarks: tuple[str, ...] = ()
         """Remarks on the best evaluation."""
+        self.begins = 0
+        """The first step that can be the best; evaluations before it do not spend patience."""
 
     def see(
         self,
@@ -127,7 +129,7 @@ class Selection(Component):
         """What was best after each evaluation."""
         best = peak = progress = None
         for seen in self.history:
-            if not math.isnan(seen.value):
+            if not math.isnan(seen.value) and seen.step >= self.begins:
                 peak = seen if peak is None or self._gain(seen, peak) > 0 else peak
                 if progress is None or self._gain(seen, progress) > self.config.min_delta:
                     progress = seen
@@ -201,7 +203,7 @@ class Selection(Component):
         if self.config.patience is None or not self.history:
             return False
         last = self._best.progress
-        since = sum(1 for seen in self.history if last is None or seen.step > last.step)
+        since = sum(seen.step >= (last.step + 1 if last else self.begins) for seen in self.history)
         return since >= self.config.patience
 
     @property

@@ -17,6 +17,8 @@ from torch import nn
 from textmill.checkpoint.parts import Stateful
 from textmill.checkpoint.writing import PART_NAME
 from textmill.data.batching import Filler
+from textmill.data.column_batch import ColumnBatch
+from textmill.data.seq2seq_batch import Seq2SeqBatch
 from textmill.errors import DataError, UserError
 from textmill.metrics.metric import Direction, Metric
 from textmill.runtime.ranks import Ranks
@@ -167,10 +169,11 @@ class OpenSource:
                 return whole_batches(batches, ranks)
             # A rank that takes no part in a step would let those wait that do.
             fill = together or (compared is not None and isinstance(batches, KnownBatches))
-            return shared_batches(batches, ranks, fill=train and fill)
+            if not train or compared is not None:
+                return shared_batches(batches, ranks, fill=train and fill)
+            return shared_batches(batches, ranks, fill=fill, accumulate=config.accumulate)
 
         train = made("train_data", source.train_data, train=True)
-        tell_idle(train, config.accumulate, ranks)
         divided = ranks.size > 1 and not isinstance(train, SharedBatches)
         self.compared: ComparedRows | None = compared if divided else None
         """What compares rows of a batch that is divided among several ranks, if anything does."""
@@ -239,16 +242,19 @@ class Sources:
 
 
 class SharedBatches:
-    """Whole batches, of which a rank has every ``size``-th; of the others it gets None.
+    """Batches that a recipe makes itself, and those of an evaluation whose loss compares rows.
 
-    So are batches shared that a recipe makes itself: what a row is in them is not known; and those
-    of an evaluation whose loss compares rows. With ``fill`` it gets the others, too, as a
-    :class:`~textmill.data.batching.Filler`.
+    With ``accumulate``, a trainer's, a rank has every ``size``-th row of a batch that is one of
+    textmill's. Of others it is not known what a row is: it has every ``size``-th batch. Of what it
+    has no row of it gets None, or with ``fill`` a :class:`~textmill.data.batching.Filler`.
     """
 
-    def __init__(self, batches: Batches, rank: int, world_size: int, *, fill: bool = False) -> None:
-        self.batches, self.rank, self.world_size, self.fill = batches, rank, world_size, fill
-        self._number = 0
+    def __init__(
+        self, batches: Batches, ranks: Ranks, *, fill: bool = False, accumulate: int = 0
+    ) -> None:
+        self.batches, self.rank, self.world_size = batches, ranks.env.rank, ranks.size
+        self.fill, self.accumulate = fill, accumulate
+        self._number, self._is_told = 0, False
 
     @property
     def epoch(self) -> int:
@@ -264,10 +270,34 @@ class SharedBatches:
 
     def __iter__(self) -> Iterator[Any]:
         for batch in self.batches:
-            mine = self._number % self.world_size == self.rank
+            mine, shown = self._number % self.world_size == self.rank, batch
+            if self.accumulate and isinstance(batch, ColumnBatch | Seq2SeqBatch):
+                shown = batch.part(self.rank, self.world_size)
+                mine = len(shown) > 0
+                shown = shown if mine else batch.part(0, len(batch))
+            elif self.accumulate:
+                self._tell_idle()
             self._number += 1
-            yield batch if mine else Filler(batch) if self.fill else None
+            yield shown if mine else Filler(shown) if self.fill else None
         self._number = 0
+
+    def _tell_idle(self) -> None:
+        """Warns once where whole batches are shared and ranks are idle, or do the same work."""
+        told, self._is_told = self._is_told, True
+        ranks = f"{self.accumulate} of {self.world_size} ranks work in a step"
+        if not told and self.fill:
+            LOG.warning(
+                "train_data gives ready batches of a type of its own, which ranks share whole, and "
+                "each rank computes with all of them, since weights are divided among ranks or the "
+                "recipe has wrapped its module: only memory is saved. Give rows, or textmill's "
+                "batches."
+            )
+        elif not told and self.accumulate < self.world_size:
+            LOG.warning(
+                "train_data gives ready batches of a type of its own, which ranks share whole: "
+                f"with trainer.accumulate={self.accumulate} only {ranks}. Give rows, textmill's "
+                f"batches, or set trainer.accumulate={self.world_size}."
+            )
 
     def examples(self, batch: Any) -> Sequence[Mapping[str, Any]]:
         return self.batches.examples(batch)
@@ -280,38 +310,21 @@ class SharedBatches:
         self.batches.load_state_dict(state)
 
 
-def shared_batches(batches: Batches, ranks: Ranks, *, fill: bool = False) -> Batches:
+def shared_batches(
+    batches: Batches, ranks: Ranks, *, fill: bool = False, accumulate: int = 0
+) -> Batches:
     """The share of this rank, in the order that one rank alone would have: by rows where known.
 
     A batch of which the rank has no row is None; with ``fill`` a part of it that does not count.
     """
     if isinstance(batches, KnownBatches) and ranks.size > 1:
         return batches.share(ranks.env.rank, ranks.size, fill=fill)
-    return whole_batches(batches, ranks, fill=fill)
+    return whole_batches(batches, ranks, fill=fill, accumulate=accumulate)
 
 
-def whole_batches(batches: Batches, ranks: Ranks, *, fill: bool = False) -> Batches:
-    """The share of this rank, in whole batches; the others are None, or fillers with ``fill``."""
-    if ranks.size == 1:
-        return batches
-    return SharedBatches(batches, ranks.env.rank, ranks.size, fill=fill)
-
-
-def tell_idle(train: Batches, accumulate: int, ranks: Ranks) -> None:
-    """Warns where whole batches are shared and a step has fewer than there are ranks."""
-    if isinstance(train, SharedBatches) and train.fill:
-        LOG.warning(
-            "train_data gives ready batches, which ranks share whole, and each rank computes with "
-            "all of them, since weights are divided among ranks or the recipe has wrapped its "
-            "module: only memory is saved. Give rows."
-        )
-        return
-    if isinstance(train, SharedBatches) and accumulate < ranks.size:
-        LOG.warning(
-            "train_data gives ready batches, which ranks share whole: with "
-            f"trainer.accumulate={accumulate} only {accumulate} of {ranks.size} ranks work in a "
-            f"step. Give rows, or set trainer.accumulate={ranks.size}."
-        )
+def whole_batches(batches: Batches, ranks: Ranks, **how: Any) -> Batches:
+    """The share of this rank, as :class:`SharedBatches` have it."""
+    return batches if ranks.size == 1 else SharedBatches(batches, ranks, **how)
 
 
 def part_name(part: str, source: str) -> str:

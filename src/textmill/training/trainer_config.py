@@ -12,6 +12,7 @@ from textmill.training.nonfinite import Policy
 from textmill.training.precision import Precision
 from textmill.training.progress import Every, Until
 from textmill.training.selection import Selection
+from textmill.training.weights.pruning import Pruning
 
 DEFAULT_EPOCHS = 10
 MAX_NONFINITE = 5
@@ -69,6 +70,13 @@ class TrainerConfig(Config, first=FIRST):
     ema: float | None = None
     """Decay, such as 0.999, of a moving average of the weights. The average is evaluated and saved
     as the model instead of the last step's weights; null for no average."""
+    swa_start: Every | None = None
+    """From when on the equal average of the weights is taken, as ``5 epochs`` (stochastic weight
+    averaging). From then on the average is evaluated and saved as the model; null for none."""
+    swa_every: Every = Every(1, "epochs")
+    """How often the weights are taken into that average."""
+    pruning: Pruning = Pruning()
+    """How many units of feed-forward blocks become zero, and when; an export leaves them out."""
     initialize: str | None = None
     """A run, a checkpoint or a run's ``modules`` whose weights a fresh run begins with."""
     initialize_from: Mapping[str, str] = setting(factory=dict)
@@ -103,6 +111,10 @@ class TrainerConfig(Config, first=FIRST):
                 yield f"trainer.{name} must be positive or null, but is {value}."
         if self.ema is not None and not 0 < self.ema < 1:
             yield f"trainer.ema must be above 0 and below 1 or null, but is {self.ema}."
+        if self.swa_start is not None and self.ema is not None:
+            yield "trainer.ema and trainer.swa_start are two averages. Set one of them to null."
+        if (self.swa_start is not None and self.swa_start.timed) or self.swa_every.timed:
+            yield "trainer.swa_start and trainer.swa_every are in steps, epochs or examples."
         if self.compile and self.data_parallelism == "fsdp":
             yield "trainer.compile is not for trainer.data_parallelism=fsdp. Leave one of them out."
         if self.on_nonfinite == "stop" and self.max_nonfinite != MAX_NONFINITE:

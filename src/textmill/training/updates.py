@@ -1,7 +1,7 @@
 """What happens between the batches of a step and weights that have moved."""
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
@@ -9,8 +9,10 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.optim.lr_scheduler import LRScheduler
 
 from textmill.checkpoint.parts import Stateful
+from textmill.errors import UserError
 from textmill.models.layers.precision import Numbers
 from textmill.runtime.devices import Env
 from textmill.runtime.ranks import Ranks
@@ -21,81 +23,13 @@ from textmill.training.gradient_sums import GradientSums, RowsOf, WrappedModule,
 from textmill.training.layer_rates import present_rate
 from textmill.training.nonfinite import NonFinite
 from textmill.training.precision import Arithmetic, settled
-from textmill.training.progress import Clock
+from textmill.training.progress import Clock, Progress
 from textmill.training.running_loss import RunningLoss
-from textmill.training.schedules import Schedule
+from textmill.training.schedules import Schedule, rates_by
 from textmill.training.sources import Group, TakenBatch, part_name
 from textmill.training.trainer_config import TrainerConfig
-
-
-class Weights:
-    """The weights of a module with their exponential moving average, where one is asked for.
-
-    After step t, ``average = d average + (1 - d) weights``, ``d = min(ema, (t - 1) / (t + 9))``:
-    until d reaches ``ema`` the average spans about the last tenth of the run so far (a warm-up as
-    TensorFlow's ``num_updates``), and after the first step it is the weights themselves.
-
-    The average is evaluated, saved as the part ``model``, and with that selected, tested and
-    served; the weights that the training goes on with are the part ``weights``. Frozen parameters
-    and buffers are the module's own in both. Without a decay there is no average.
-    """
-
-    def __init__(self, module: nn.Module, *, ema: float | None) -> None:
-        self.module, self.ema = module, ema
-        self._average: dict[Tensor, Tensor] = {}
-
-    def begin(self) -> None:
-        """Begins the average with the weights as they are, where none has been loaded."""
-        if self.ema is not None and not self._average:
-            trained = [p for p in self.module.parameters() if p.requires_grad]
-            self._average = {p: p.detach().clone() for p in trained}
-
-    def update(self, step: int) -> None:
-        """Takes the weights after a step, counted from 1, into the average."""
-        if self.ema is None:
-            return
-        decay = min(self.ema, (step - 1) / (step + 9))
-        with torch.no_grad():
-            torch._foreach_lerp_([*self._average.values()], [*self._average], 1 - decay)
-
-    @contextmanager
-    def averaged(self) -> Iterator[None]:
-        """Puts the average into the module, and the weights back afterwards, bitwise."""
-        own = [parameter.detach().clone() for parameter in self._average]
-        self._fill(self._average.values())
-        try:
-            yield
-        finally:
-            self._fill(own)
-
-    def finish(self) -> None:
-        """Leaves the average in the module for good, where there is one."""
-        self._fill(self._average.values())
-        self._average = {}
-
-    @property
-    def parts(self) -> dict[str, Stateful]:
-        if self.ema is None:
-            return {"model": self.module}
-        return {"model": self, "weights": self.module}
-
-    def state_dict(self) -> dict[str, Any]:
-        state = self.module.state_dict(keep_vars=True)
-        tensors = {key: value for key, value in state.items() if isinstance(value, Tensor)}
-        return {**state, **{k: self._average.get(v, v).detach() for k, v in tensors.items()}}
-
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        self._average = {
-            value: state[key].detach().to(value, copy=True)
-            for key, value in self.module.state_dict(keep_vars=True).items()
-            if isinstance(value, nn.Parameter) and value.requires_grad
-        }
-
-    def _fill(self, values: Iterable[Tensor]) -> None:
-        if self._average:
-            with torch.no_grad():
-                torch._foreach_copy_([*self._average], [*values])
-
+from textmill.training.weights.average import Weights
+from textmill.training.weights.pruning import Pruner
 
 LossOf = Callable[[TakenBatch], Loss]
 
@@ -244,15 +178,18 @@ class Updates:
         *,
         task: Task,
         optimizer: torch.optim.Optimizer,
-        schedule: Schedule,
+        schedule: Schedule | LRScheduler,
         env: Env,
         clock: Clock,
         sources: Sequence[str] = ("",),
     ) -> None:
         self.config, self.task, self.ranks = config, task, Ranks.of(env)
         self.seed = config.seed if env.is_main else fold(config.seed, "rank", env.rank)
-        self.optimizer, self.schedule, self.clock = optimizer, schedule, clock
-        self.weights = Weights(task.module, ema=config.ema)
+        self.optimizer, self.clock = optimizer, clock
+        self.rates = rates_by(schedule, optimizer)
+        averaging = {"swa_start": config.swa_start, "swa_every": config.swa_every}
+        self.weights = Weights(task.module, ema=config.ema, **averaging)
+        self.pruner = Pruner(config.pruning, task.module)
         self.device = env.device
         self.compute_in()
         self.nonfinite = NonFinite(
@@ -263,11 +200,15 @@ class Updates:
         self.random = HostRandom()
         if config.data_parallelism == "fsdp":
             check_elementwise(optimizer)
+        if self.pruner.blocks and self.ranks.size > 1 and self._shares_weights:
+            raise UserError(
+                "trainer.pruning compares whole units, of which a rank has a share with fsdp or "
+                "fully_shard. Set trainer.data_parallelism=ddp, or leave trainer.pruning out."
+            )
         self.parameters = [p for g in optimizer.param_groups for p in g["params"]]
         self.gradient_of: Callable[[Passes], Gradient] = getattr(
             optimizer, "gradient_of_step", Passes.gradient
         )
-        self.base_lrs = [group["lr"] for group in optimizer.param_groups]
         self.zero = torch.zeros((), device=task.device)
         order = {p: place for place, p in enumerate(task.module.parameters())}
         by_layer = sorted(self.parameters, key=lambda p: order.get(p, len(order)))
@@ -294,14 +235,17 @@ class Updates:
         divided = self.parallel.together or self.config.data_parallelism == "fsdp"
         return self.ranks.size > 1 and divided
 
+    @property
+    def _shares_weights(self) -> bool:
+        return self.config.data_parallelism == "fsdp" or is_sharded(self.task.module)
+
     def divide(self) -> Mapping[str, RowsOf]:
         """Gives each rank its share of the weights where ``trainer.data_parallelism`` is ``fsdp``.
 
         Returns what says where a tensor of a part stands in the whole; nothing where each rank has
         all of them.
         """
-        shares = self.config.data_parallelism == "fsdp" or is_sharded(self.task.module)
-        if shares and self.ranks.size > 1 and not self.parallel.rows:
+        if self._shares_weights and self.ranks.size > 1 and not self.parallel.rows:
             self.parallel = FullySharded(self.task.module, self.ranks, self.optimizer)
             self.parameters = self.parallel.parameters
             self.weights.module = self.parallel.shards
@@ -327,6 +271,8 @@ class Updates:
     def parts(self) -> dict[str, Stateful]:
         return {
             **self.weights.parts,
+            **self.pruner.parts,
+            **self.rates.parts,
             **self.nonfinite.parts,
             **self.arithmetic.scale.parts,
             "optimizer": self.optimizer,
@@ -343,23 +289,29 @@ class Updates:
         return gradient
 
     def apply(
-        self, gradient: Gradient, *, step: int, total: int | None, history: Sequence[float]
+        self,
+        gradient: Gradient,
+        before: Progress,
+        now: Progress,
+        *,
+        total: int | None,
+        history: Sequence[float],
     ) -> None:
         """Clips a finite gradient, and moves the weights by it at the rate of the schedule.
 
-        Its arguments are those of :meth:`textmill.training.schedules.Schedule.__call__`.
+        The progress is that on both sides of the step; ``total`` and ``history`` are those of
+        :meth:`textmill.training.schedules.Schedule.__call__`.
         """
-        self.nonfinite.fine(step)
+        self.nonfinite.fine(now.steps)
         self.arithmetic.scale.fine()
         factor, most = gradient.factor, self.config.clip_norm
         if most is not None and gradient.long:
             factor = factor * most / gradient.norm
         torch._foreach_mul_(gradient.tensors, factor)
-        rate = self.schedule(step, total, history)
-        for group, base in zip(self.optimizer.param_groups, self.base_lrs, strict=True):
-            group["lr"] = base * rate
+        self.rates.set(now.steps, total, history)
         self.optimizer.step()
-        self.weights.update(step)
+        self.weights.update(before, now)
+        self.pruner.update(now.steps, total, self.weights.average)
         for parameter in self.parameters:
             parameter.grad = None
         for batch, loss in zip(self.passes.batches, self.passes.losses, strict=True):
@@ -409,5 +361,5 @@ class Updates:
             values |= {f"{start}{key}": value for key, value in found[0].items()}
             rates |= {f"{start}{key}": value for key, value in found[1].items()}
         values |= {**self.nonfinite.pop(), **self.arithmetic.scale.pop()}
-        values["lr"] = present_rate(self.optimizer, self.base_lrs)
+        values["lr"] = present_rate(self.optimizer, self.rates.peaks)
         return values, rates

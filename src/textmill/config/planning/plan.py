@@ -7,7 +7,7 @@ from typing import Any
 
 from textmill.config.code_names import CodeNames, UnknownCodeError, type_word
 from textmill.config.component import Config, Given
-from textmill.config.foreign_names import class_here, setting_here
+from textmill.config.foreign_names import setting_here
 from textmill.config.ingredient import (
     EVALUATION_DATA,
     STANDARD,
@@ -178,9 +178,9 @@ class _Planner:
             where = f" ({source})" if source else ""
             text = (
                 f"{node.name} wants '{parameter}' to be {type_name(declared.annotation)}, "
-                f"but {wanted}{where} is {type_name(made)}. {class_here(made)}"
+                f"but {wanted}{where} is {type_name(made)}."
             )
-            self.problems.append(Problem(text.rstrip(), node.ingredient.place))
+            self.problems.append(Problem(text, node.ingredient.place))
 
     def node(self, name: str) -> IngredientNode:
         """The ingredient after ``like`` and every layer's ``type``, and what it is built from."""

@@ -16,6 +16,7 @@ from textmill.exported.row_predictor import is_answerable
 from textmill.inference.export.compare import Comparison
 from textmill.inference.export.quality import measure_quality, spread
 from textmill.inference.load import Predictor
+from textmill.models.layers.units import without_unused
 from textmill.models.lora import merged
 from textmill.runtime.files import make_folder, new_folder
 from textmill.tasks.language_model import LanguageModeling
@@ -29,6 +30,9 @@ ROWS = 64
 
 class ExportWriter(ABC):
     """Writes a format of exports; each format's module has one as ``WRITER``."""
+
+    any_width = True
+    """Whether each feed-forward block can have its own number of units: unused are left out."""
 
     @abstractmethod
     def unsupported(self, task: Task) -> list[str]:
@@ -151,6 +155,8 @@ def write_export(
     writer = writer_of(form.name)
     with new_folder(out, replace=replace) as folder:
         task.module = merged(task.module)
+        if writer.any_width:
+            task.module = without_unused(task.module)
         facts = {"graph": form.name, **writer.write(task, folder, chosen)}
         before = _size(folder / GRAPH)
         if settings.quantize is not None:

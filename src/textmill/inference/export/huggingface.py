@@ -61,6 +61,8 @@ STOPPING = {"heuristic": False, "first": True, "never": "never"}
 class HuggingFaceWriter(ExportWriter):
     """Writes what ``from_pretrained`` loads."""
 
+    any_width = False
+
     @override
     def unsupported(self, task: Task) -> list[str]:
         if isinstance(task, ColumnsTask) and huggingface_encoder.encoder_of(task.module):

@@ -24,6 +24,7 @@ from textmill.training.progress import Progress
 from textmill.training.run_setup import kernels, selection_for, total_steps
 from textmill.training.selection import Selection
 from textmill.training.trainer_config import TrainerConfig
+from textmill.training.weights.pruning import Pruning
 
 STATE = "textmill"
 """The key of textmill's own state in a checkpoint of Lightning's."""
@@ -81,6 +82,12 @@ class TaskModule(LightningModule):
         self.task: Task = prepared.trainer.task
         self.module: nn.Module = self.task.module
         self.schedule: Any = prepared.trainer.schedule
+        if not callable(self.schedule):
+            raise UserError(
+                f"lr_scheduler is a {type(self.schedule).__name__}, which textmill's own loop "
+                "moves on. To train under Lightning, set lr_scheduler.type to a name that "
+                "'textmill list schedules' shows."
+            )
         self.selection: Selection = selection_for(self.settings, self.task)
         self.nonfinite = NonFinite("stop", limit=1, loss_bound=self.settings.loss_upper_bound)
         self.examples = 0
@@ -92,7 +99,7 @@ class TaskModule(LightningModule):
     def configure_optimizers(self) -> Any:
         """The optimizer, and the factor on its rates: a function of the steps taken."""
         optimizer, updates = self.prepared.trainer.optimizer, self.prepared.trainer.updates
-        for group, rate in zip(optimizer.param_groups, updates.base_lrs, strict=True):
+        for group, rate in zip(optimizer.param_groups, updates.rates.peaks, strict=True):
             group.pop("initial_lr", None)  # of a fit before
             group["lr"] = rate
         self._rates = LambdaLR(optimizer, self._factor)
@@ -276,6 +283,12 @@ def _refuse(settings: TrainerConfig) -> None:
     ema = "set it to null, and give Lightning's Trainer the callback EMAWeightAveraging"
     for name, value, instead in (
         ("ema", None, ema),
+        ("swa_start", None, "set it to null, and give it the callback StochasticWeightAveraging"),
+        (
+            "pruning",
+            Pruning(),
+            "leave it out, or give Lightning's Trainer the callback ModelPruning",
+        ),
         ("on_nonfinite", "stop", "set it to stop"),
         ("data_parallelism", "ddp", "set it to ddp"),
     ):

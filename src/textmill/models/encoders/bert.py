@@ -13,6 +13,7 @@ from textmill.models.layers.attention import MultiHead
 from textmill.models.layers.dropout import Dropout
 from textmill.models.layers.layer import ACTIVATIONS
 from textmill.models.layers.linear import ROWS, LinearLayer, linear
+from textmill.models.layers.units import Units
 
 _PREFIXES = {
     "bert": "bert",
@@ -246,3 +247,6 @@ class _Layer(nn.Module):
         x = self.attention(x, places, mask)
         out: Tensor = self.output(self.intermediate(x), x)
         return out
+
+    def units(self) -> Units:
+        return Units([self.intermediate.dense], self.output.dense)

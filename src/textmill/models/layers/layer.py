@@ -22,6 +22,7 @@ from textmill.models.layers.positions import (
     RotaryPositions,
     SinusoidalPositions,
 )
+from textmill.models.layers.units import Units
 
 Activation = Literal["relu", "gelu", "gelu_tanh", "silu"]
 ACTIVATIONS: Final[dict[str, Callable[[Tensor], Tensor]]] = {
@@ -50,6 +51,9 @@ class Mlp(nn.Module):
         out: Tensor = self.outer(self.activation(self.inner(x)))
         return out
 
+    def units(self) -> Units:
+        return Units([self.inner], self.outer)
+
 
 class Gated(nn.Module):
     r"""A projection gated by the activation of another one (Shazeer 2020).
@@ -71,6 +75,9 @@ class Gated(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         out: Tensor = self.outer(self.activation(self.gate(x)) * self.inner(x))
         return out
+
+    def units(self) -> Units:
+        return Units([self.gate, self.inner], self.outer)
 
 
 NormOrder = Literal["pre", "post"]

@@ -1,4 +1,4 @@
-"""The average of the weights: its formula, and in a run that is evaluated, stopped and resumed."""
+"""Averages of the weights: their formulas, and in runs that are evaluated, stopped and resumed."""
 
 import copy
 import signal
@@ -6,14 +6,23 @@ import signal
 import pytest
 import torch
 from torch import nn
+from torch.optim.swa_utils import AveragedModel
 
-from tests.training.bench import KillAt, differences, killed_and_resumed, metrics_of, outcome
+from tests.training.bench import (
+    KillAt,
+    differences,
+    killed_and_resumed,
+    metrics_of,
+    outcome,
+    prove,
+)  # fmt: skip
 from textmill.checkpoint import Checkpoints
 from textmill.checkpoint.parts import check_fit
-from textmill.errors import RunStoppedError
+from textmill.errors import RunStoppedError, UserError
 from textmill.tasks.evaluation import evaluate
-from textmill.training import Callback, Every
-from textmill.training.updates import Weights
+from textmill.training import Callback, Every, Trainer
+from textmill.training.progress import Progress
+from textmill.training.weights.average import Weights
 
 
 def moved(module, seed):
@@ -47,7 +56,7 @@ def test_only_what_is_trained_is_averaged():
     for step in (1, 2):
         moved(module, step)
         module["norm"].running_mean += 1
-        weights.update(step)
+        weights.update(Progress(step - 1), Progress(step))
     state = weights.state_dict()
     assert check_fit(module, state) == []
     own = module.state_dict()
@@ -63,7 +72,7 @@ def test_the_weights_come_back_bitwise(fails):
     module = module_with_all()
     weights = begun(module, ema=0.5)
     for step in (1, 2):
-        weights.update(step)
+        weights.update(Progress(step - 1), Progress(step))
         moved(module, step)
     before, average = copy.deepcopy(module.state_dict()), weights.state_dict()
     try:
@@ -143,6 +152,69 @@ def test_a_killed_run_is_resumed_bitwise(averaging, tmp_path, at):
     assert differences(outcome(wanted), outcome(found)) == []
     weights = [Checkpoints.load_part(t.checkpoints.last(), "weights") for t in (wanted, found)]
     assert differences(*weights) == []
+
+
+@pytest.fixture
+def swa(bench):
+    """14 batches an epoch are 7 steps: an average from step 5, of every second step."""
+    return bench.but(trainer={"swa_start": Every(5), "swa_every": Every(2), "max_steps": 13})
+
+
+def test_an_equal_average_is_torchs(swa):
+    trainer, trained = run_seen(swa, keep=20, save_every=Every(1))
+    averaged = AveragedModel(trainer.task.module, use_buffers=False)
+    for step in sorted(trained):
+        path = trainer.checkpoints.folder / f"step-{step:08d}"
+        saved = Checkpoints.load_part(path, "model")
+        assert differences(Checkpoints.load_part(path, "weights"), trained[step]) == []
+        if step < 6:
+            assert differences(saved, trained[step]) == []
+            continue
+        if step % 2 == 0:
+            trainer.task.module.load_state_dict(trained[step])
+            averaged.update_parameters(trainer.task.module)
+        wanted = dict(averaged.module.state_dict())
+        torch.testing.assert_close(saved, wanted, rtol=1e-4, atol=1e-6)
+    assert averaged.n_averaged == trainer.updates.weights.taken == 4
+
+
+@pytest.mark.parametrize("at", [4, 9, pytest.param(6, marks=pytest.mark.slow)])
+def test_a_killed_run_with_an_equal_average_is_resumed_bitwise(swa, at):
+    prove(swa, (at,))
+
+
+def test_an_equal_average_can_be_of_epochs(bench):
+    here = bench.but(trainer={"swa_start": Every(2, "epochs"), "max_steps": 20, "accumulate": 2})
+    trainer = here.make()
+    trainer.fit()
+    assert trainer.clock.now.epochs == 5
+    assert trainer.updates.weights.taken == 4  # after epochs 2, 3, 4 and 5
+
+
+def test_an_equal_average_is_nearer_to_the_optimum_than_the_weights_that_noise_moves_about():
+    """Least squares by single noisy rows at a constant rate, which never comes to rest."""
+    generator = torch.Generator().manual_seed(1)
+    optimum, module = torch.randn(1, 8, generator=generator), nn.Linear(8, 1, bias=False)
+    weights = Weights(module, swa_start=Every(200), swa_every=Every(10))
+    weights.begin()
+    optimizer = torch.optim.SGD(module.parameters(), lr=0.05)
+    for step in range(1, 1001):
+        x = torch.randn(1, 8, generator=generator)
+        wanted = x @ optimum.t() + 0.5 * torch.randn(1, 1, generator=generator)
+        optimizer.zero_grad()
+        (module(x) - wanted).square().sum().backward()
+        optimizer.step()
+        weights.update(Progress(step - 1), Progress(step))
+    own = (module.weight - optimum).norm().item()
+    weights.finish()
+    assert (module.weight - optimum).norm().item() < 0.5 * own
+
+
+def test_two_averages_and_one_by_the_clock_are_refused():
+    with pytest.raises(UserError, match=r"^trainer\.ema and trainer\.swa_start are two averages\."):
+        Trainer.Config(ema=0.9, swa_start=Every(1))
+    with pytest.raises(UserError, match=r"are in steps, epochs or examples\.$"):
+        Trainer.Config(swa_start=Every(1, "min"))
 
 
 class StopWhileEvaluating(Callback):

@@ -1,0 +1,1 @@
+"""What becomes of the weights after a step: averages of them, and units that are pruned."""

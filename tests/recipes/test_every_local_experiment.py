@@ -17,7 +17,7 @@ LOCAL = [name for name in NAMES if name.endswith("/local")]
 QUICK = {  # one of each task
     "bert/pretraining", "classification/bilstm", "embedding/pairs", "joint/bilstm-crf",
     "language/lstm", "pairs/classification", "pairs/ranking", "pairs/regression", "parsing/top",
-    "question/transformer", "regression/ngrams", "similarity/ngrams",
+    "parsing/mask-predict", "question/transformer", "regression/ngrams", "similarity/ngrams",
     "summarization/extractive-lstm", "summarization/scitldr", "tagging/bilstm",
     "translation/tatoeba", "trees/bilstm",
 }  # fmt: skip

@@ -157,6 +157,12 @@ CASES = {
         most=("model.max_length=4", "task.block=4"),
         long=r"^Row 0, column 'text': has 5 tokens, but the model goes on with at most 3",
     ),
+    "mask_predict_parsing": Case(
+        "parsing/mask-predict/local", ("source", "target"), TEXTS, 1,
+        ("task.trees=false", "train_data.columns=[source, target]", "tokenizer.min_count=1"),
+        {"target": (7, r"^Row 1, column 'target': is not text, or holds half")}, most=SOURCE,
+        long=TOO_LONG,
+    ),
     "masked_language_modeling": Case(
         "bert/pretraining/local",
         ("text",),

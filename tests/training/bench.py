@@ -102,6 +102,7 @@ class Bench:
     valid_data: Callable[[], Any] | None = lambda: Rows(sentences()[30:], batch_size=4)
     test_data: Callable[[], Any] | None = lambda: Rows(sentences()[28:32], batch_size=3)
     callbacks: Callable[[], list[Callback]] = list
+    model: Any = Transformer
     dropout: float = 0.1
     lr: float = 5e-3
     eps: float = 1e-9
@@ -115,7 +116,7 @@ class Bench:
         torch.manual_seed(3)
         random.seed(3)
         np.random.seed(3)  # noqa: NPY002  # what code of one's own may draw from
-        module = Transformer.Config(
+        module = self.model.Config(
             dim=16, ffn_dim=32, num_heads=2, num_encoder_layers=1, num_decoder_layers=1,
             dropout=self.dropout,
         ).build(tokenizer=self.tokenizer)  # fmt: skip

@@ -22,6 +22,11 @@ class DecoderMemory:
     mask: Tensor | None
     """True at real positions; None if all are. *Shape:* :math:`(B,1,1,S)`."""
 
+    def select(self, indices: Tensor) -> "DecoderMemory":
+        """The rows of these indices, in their order; an index may repeat."""
+        mask = None if self.mask is None else self.mask.index_select(0, indices)
+        return DecoderMemory(self.states.index_select(0, indices), mask)
+
 
 class DecoderState:
     """A decoder's state after some tokens of each row: keys and values of them and of the memory.

@@ -7,6 +7,7 @@ models = Registry(
     {
         "textmill.models.causal_transformer": ["transformer_language_model"],
         "textmill.models.classifier": ["classifier", "regressor"],
+        "textmill.models.decoders.mask_predict": ["mask_predict"],
         "textmill.models.decoders.pretrained_transformer": ["pretrained_transformer"],
         "textmill.models.language_model": ["lstm_language_model"],
         "textmill.models.lstm_seq2seq": ["lstm_seq2seq"],

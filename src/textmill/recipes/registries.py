@@ -24,7 +24,7 @@ from textmill.training.registries import schedules as schedules
 
 _EXPERIMENTS: dict[str, dict[str, tuple[str, ...]]] = {
     "generation": {
-        "parsing": ("cogs", "top"),
+        "parsing": ("cogs", "mask-predict", "top"),
         "summarization": ("extractive-lstm", "scitldr"),
         "translation": ("demo", "tatoeba"),
     },

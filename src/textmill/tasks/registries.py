@@ -12,6 +12,7 @@ tasks = Registry(
         "textmill.tasks.embedding": ["text_embedding"],
         "textmill.tasks.intent_slots": ["intent_slots"],
         "textmill.tasks.language_model": ["language_modeling"],
+        "textmill.tasks.mask_predict": ["mask_predict_parsing"],
         "textmill.tasks.masked_language_model": ["masked_language_modeling"],
         "textmill.tasks.ranking": ["query_document_ranking"],
         "textmill.tasks.generation": [

@@ -166,8 +166,7 @@ class Seq2Seq(Task):
         Rows that have no ``batching`` of their own, as in a list, get the defaults of
         :class:`~textmill.data.batching.Batching`; ``BatchedRows`` sets another.
         """
-        if not train and self.generates:
-            generator_of(self.module)
+        self.check_module(train=train)
         batches = data if isinstance(data, Batches) else self._batches(data, train=train, seed=seed)
         if not train and isinstance(batches, RowBatches):
             batches.rows = self.with_references(batches.rows)
@@ -321,10 +320,7 @@ class Seq2Seq(Task):
 
     @override
     def validation_step(self, batch: Seq2SeqBatch, examples: Rows) -> Outputs:
-        logits, targets = self.logits(batch.to(self.device))
-        loss = self.loss(logits, targets).detach()
-        correct = (logits.argmax(dim=-1) == targets).sum()
-        loss = Loss(loss.total, loss.count, {**loss.sums, "correct": correct})
+        loss = self.measured_loss(batch.to(self.device)).detach()
         answered = [i for i, example in enumerate(examples) if self.is_answered(example)]
         if not (self.generates and answered):
             return Outputs(loss)
@@ -333,6 +329,13 @@ class Seq2Seq(Task):
         source = batch.source[rows][:, : int(lengths.max())]
         answers = self.complete(self.generate(source, lengths), [examples[i] for i in answered])
         return Outputs(loss, dict(zip(answered, answers, strict=True)))
+
+    def measured_loss(self, batch: Seq2SeqBatch) -> Loss:
+        """The loss of one batch of an evaluation, with how many labels are ``correct``."""
+        logits, targets = self.logits(batch)
+        loss = self.loss(logits, targets)
+        correct = (logits.argmax(dim=-1) == targets).sum()
+        return Loss(loss.total, loss.count, {**loss.sums, "correct": correct})
 
     @override
     def loss_metrics(self) -> dict[str, Metric]:
@@ -344,6 +347,16 @@ class Seq2Seq(Task):
         loss = outputs.loss
         metrics["perplexity"].update(loss.sums.get("nll", loss.total), loss.count)
         metrics["accuracy"].update(loss.sums["correct"], loss.count)
+
+    def check_module(self, *, train: bool) -> None:
+        """Refuses a module that the task cannot train, or search answers with."""
+        if own := getattr(self.module, "own_task", None):
+            raise UserError(
+                f"A {type(self.module).__name__} does not score one token after another: set "
+                f"task.type={own}, or model.type=transformer."
+            )
+        if not train and self.generates:
+            generator_of(self.module)
 
     # -- answers, and what a subclass whose evaluation generates them says of them
 

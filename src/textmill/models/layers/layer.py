@@ -240,7 +240,7 @@ class SelfAttentionLayer(Layer):
 
 
 class TransformerDecoderLayer(Layer):
-    """Causal self-attention, attention to the memory, and a feed-forward block."""
+    """Self-attention, attention to the memory, and a feed-forward block."""
 
     @override
     def _add_blocks(self, config: LayerConfig, dim: int) -> None:
@@ -248,14 +248,20 @@ class TransformerDecoderLayer(Layer):
         self.cross_attention_residual = self._residual(config, dim)
 
     @override
-    def forward(self, x: Tensor, memory: Tensor, memory_mask: Tensor | None = None) -> Tensor:
+    def forward(
+        self,
+        x: Tensor,
+        memory: Tensor,
+        memory_mask: Tensor | None = None,
+        mask: Tensor | None = None,
+    ) -> Tensor:
         """Runs whole targets.
 
         *Shape:* :math:`(B,T,D)` and ``memory`` :math:`(B,S,D)` to :math:`(B,T,D)`; ``memory_mask``
-        as in :class:`CrossAttention`.
+        as in :class:`CrossAttention`, ``mask`` as in :class:`SelfAttention`, None: causal.
         """
         keys_values = self.cross_attention.project_memory(memory)
-        x = self.attention_residual(x, lambda h: self.attention(h, is_causal=True))
+        x = self.attention_residual(x, lambda h: self.attention(h, mask, is_causal=mask is None))
         x = self.cross_attention_residual(
             x, lambda h: self.cross_attention(h, keys_values, memory_mask)
         )
@@ -320,7 +326,7 @@ class TransformerEncoder(LayerStack):
 
 
 class TransformerDecoder(LayerStack):
-    """Layers that read a target up to each position, a memory, and the memory's mask."""
+    """Layers that read a target (up to each position, or what a mask says), and a memory."""
 
     kind = TransformerDecoderLayer
 

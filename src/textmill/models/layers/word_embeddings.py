@@ -54,10 +54,16 @@ class Embedding(nn.Module):
     @override
     def forward(self, ids: Tensor, start: int = 0) -> Tensor:
         """Embeds ids from position ``start`` on. *Shape:* :math:`(B,T)` to :math:`(B,T,D)`."""
-        rows = self.positions.rows(start, start + ids.shape[1])
-        x = self.tokens(ids)
-        if self.scale != 1.0:
-            x = x * self.scale
+        return self.placed(self.vectors(ids), start)
+
+    def vectors(self, ids: Tensor) -> Tensor:
+        """Scaled vectors alone. *Shape:* :math:`(B,T)` to :math:`(B,T,D)`."""
+        x: Tensor = self.tokens(ids)
+        return x if self.scale == 1.0 else x * self.scale
+
+    def placed(self, x: Tensor, start: int = 0) -> Tensor:
+        """Adds positions to vectors, and drops features. *Shape:* :math:`(B,T,D)` to the same."""
+        rows = self.positions.rows(start, start + x.shape[1])
         out: Tensor = self.dropout(x if rows is None else x + rows)
         return out
 

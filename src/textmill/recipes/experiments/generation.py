@@ -11,6 +11,7 @@ from typing import Any
 
 from textmill.config.recipe import Recipe, like
 from textmill.data.text_pairs import TextPairs
+from textmill.models.decoders.mask_predict import MaskPredict
 from textmill.models.decoding import Decoding
 from textmill.models.encoders.lstm import LstmEncoder
 from textmill.models.layers.word_embeddings import CharacterCnn
@@ -24,6 +25,7 @@ from textmill.tasks.generation import (
     Summarization,
     Translation,
 )
+from textmill.tasks.mask_predict import MaskPredictParsing
 from textmill.text.features.spelling import FittedPieces
 from textmill.text.tokenizers.fitted_tokenizer import FittedTokenizer
 from textmill.text.tokenizers.word_tokenizer import FittedWords
@@ -229,4 +231,26 @@ def parsing_top() -> Recipe:
         evaluate_every=500,
         max_tokens=2048,
         columns={"source": 1, "target": 2},
+    )
+
+
+mask_predict_local = partial(
+    tiny,
+    model=MaskPredict.Config(
+        dim=32, num_encoder_layers=1, num_decoder_layers=1, num_heads=2, ffn_dim=64
+    ),
+)
+
+
+@register_with_local("parsing/mask-predict", mask_predict_local)
+def parsing_mask_predict() -> Recipe:
+    """Sentences to trees as ``parsing/top``, but all tokens of a tree at once, in a few passes."""
+    return Recipe(
+        **{
+            **parsing_top().ingredients,
+            "model": MaskPredict.Config(
+                dim=128, num_encoder_layers=2, num_decoder_layers=2, num_heads=4, ffn_dim=512
+            ),
+            "task": MaskPredictParsing.Config(trees=True, copy_unknown=True, all_masked=0.3),
+        }
     )

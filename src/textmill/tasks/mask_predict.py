@@ -1,0 +1,167 @@
+"""Parsing by a conditional masked language model, which writes all tokens of a parse at once."""
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+from typing_extensions import override
+
+from textmill.data.seq2seq_batch import Seq2SeqBatch
+from textmill.errors import DataError, UserError
+from textmill.exported.seq2seq import translated
+from textmill.metrics.metric import Metric
+from textmill.metrics.streaming import Accuracy
+from textmill.models.decoders.mask_predict import MaskPredict
+from textmill.models.decoding.mask_predict import MaskPredictDecoding, mask_predict
+from textmill.tasks import registries
+from textmill.tasks.generation import SemanticParsing
+from textmill.tasks.task import Loss, Metrics, Outputs, Row
+from textmill.text.answers import Translated
+from textmill.text.cells import Rows
+from textmill.text.processors.text_processor import prefix_of
+from textmill.text.tokenizers.tokenizer import Tokenizer
+
+
+@registries.tasks.register("mask_predict_parsing")
+class MaskPredictParsing(SemanticParsing):
+    """Parses sentences as ``SemanticParsing`` does, all tokens of a parse at once.
+
+    In training a random share of a target's tokens is masked, anew in each step; its loss is that
+    of these tokens and of the target's length, which counts as one label more. In an evaluation all
+    tokens are masked.
+
+    Source: Ghazvininejad et al. 2019, "Mask-Predict: Parallel Decoding of Conditional Masked
+    Language Models".
+    """
+
+    class Config(SemanticParsing.Config):
+        decoding: MaskPredictDecoding = MaskPredictDecoding(max_length_a=8.0, max_length_b=40)
+        """How answers are predicted."""
+        all_masked: float = 0.0
+        """Share of the targets in training of which all tokens are masked, as in the first pass of
+        decoding; of each other one the number of masked tokens is uniform, from 1 to all."""
+
+        @override
+        def __post_init__(self) -> None:
+            super().__post_init__()
+            if not 0 <= self.all_masked <= 1:
+                raise UserError(f"task.all_masked must be from 0 to 1, but is {self.all_masked}.")
+            if self.answer_prefix:
+                raise UserError(
+                    f"task.answer_prefix is {self.answer_prefix!r:.40}, but all tokens of an "
+                    "answer are predicted at once, and none is given. Leave it out."
+                )
+
+    config: Config
+    module: MaskPredict
+
+    def __init__(self, config: Config, *, module: nn.Module, tokenizer: Tokenizer) -> None:
+        if not isinstance(module, MaskPredict):
+            raise UserError(
+                f"The task predicts masked tokens, but the model is a {type(module).__name__}. "
+                "Set model.type=mask_predict, or task.type=semantic_parsing."
+            )
+        super().__init__(config, module=module, tokenizer=tokenizer)
+
+    @override
+    def check_module(self, *, train: bool) -> None:
+        """Does nothing: the module was checked when the task was made."""
+
+    @override
+    def training_step(self, batch: Seq2SeqBatch, examples: Rows = ()) -> Loss:
+        batch = batch.to(self.device, non_blocking=True)
+        real = _real(batch)
+        lengths = real.sum(dim=1, keepdim=True)
+        share, whole = torch.rand((2, *lengths.shape), device=lengths.device)
+        count = torch.where(whole < self.config.all_masked, lengths, 1 + (share * lengths).long())
+        order = torch.rand(real.shape, device=real.device).masked_fill(~real, 2.0).argsort(dim=1)
+        first = torch.arange(real.shape[1], device=real.device) < count
+        masked = torch.zeros_like(real).scatter_(1, order, first)
+        labels = self.module.with_places(batch.labels, batch.source)
+        written = labels[masked & (labels < self.module.size)]
+        self.module.written[written] = True
+        return self._scored(batch, labels, masked)[0]
+
+    @override
+    def measured_loss(self, batch: Seq2SeqBatch) -> Loss:
+        labels, masked = self.module.with_places(batch.labels, batch.source), _real(batch)
+        loss, right, right_lengths = self._scored(batch, labels, masked)
+        lengths = torch.tensor(float(len(right_lengths)))
+        sums = {"correct": right.sum(), "right_lengths": right_lengths.sum(), "lengths": lengths}
+        return Loss(loss.total, loss.count, {**loss.sums, **sums})
+
+    def _scored(
+        self, batch: Seq2SeqBatch, labels: Tensor, masked: Tensor
+    ) -> tuple[Loss, Tensor, Tensor]:
+        """The loss, which masked tokens are right, and which lengths."""
+        module, source_lengths = self.module, batch.source_lengths
+        lengths, smoothing = _real(batch).sum(dim=1), self.config.label_smoothing
+        memory = module.encode(batch.source, source_lengths)
+        hidden = module.read(labels, masked, lengths, source_lengths, memory)
+        scores, wanted = module.scores(hidden, masked, memory).float(), labels[masked]
+        total, nll = _cross_entropy(scores, wanted, smoothing)
+        known = lengths > 0  # a target that was cut has none
+        differences = module.difference(lengths, source_lengths)[known]
+        of_lengths = module.length_scores(memory).float()[known]
+        total = total + _cross_entropy(of_lengths, differences, smoothing)[0]
+        loss = Loss(total, torch.tensor(float(len(wanted))), {"nll": nll.detach()})
+        return loss, scores.argmax(dim=1) == wanted, of_lengths.argmax(dim=1) == differences
+
+    @override
+    def loss_metrics(self) -> dict[str, Metric]:
+        return {**super().loss_metrics(), "lengths": Accuracy("length_accuracy")}
+
+    @override
+    def aggregate(self, metrics: Metrics, outputs: Outputs, examples: Rows) -> None:
+        super().aggregate(metrics, outputs, examples)
+        sums = outputs.loss.sums
+        metrics["lengths"].update(sums["right_lengths"], sums["lengths"])
+
+    @override
+    def generate(
+        self, source: Tensor, source_lengths: Tensor, *, prefixes: Sequence[str] | None = None
+    ) -> list[Translated]:
+        if any(prefixes or ()):
+            raise DataError(_NO_PREFIX)
+        found = mask_predict(
+            self.module,
+            source.to(self.device),
+            source_lengths.to(self.device),
+            self.config.decoding,
+            eos_idx=self.eos_idx,
+        )
+        return translated(self.text, found)
+
+    @override
+    def check(self, row: Row) -> None:
+        super().check(row)
+        if prefix_of(row, ""):
+            raise DataError(_NO_PREFIX)
+
+
+_NO_PREFIX = (
+    "'prefix' is given, but all tokens of an answer are predicted at once. Leave the column out."
+)
+
+
+def _real(batch: Seq2SeqBatch) -> Tensor:
+    """True at labels that are not padding. *Shape:* :math:`(B,T)`."""
+    if batch.target_lengths is None:
+        raise DataError("This batch has no target; training and evaluation need one.")
+    places = torch.arange(batch.labels.shape[1], device=batch.target_lengths.device)
+    return places < batch.target_lengths[:, None]
+
+
+def _cross_entropy(scores: Tensor, labels: Tensor, smoothing: float) -> tuple[Tensor, Tensor]:
+    """The sum of the smoothed losses, and of those without smoothing.
+
+    Classes with a score of minus infinity, places that a source does not have, are none.
+    """
+    log_probs = scores.log_softmax(dim=1)
+    nll = F.nll_loss(log_probs, labels, reduction="sum")
+    if not smoothing:
+        return nll, nll
+    real = scores > -torch.inf
+    uniform = -(log_probs.masked_fill(~real, 0.0).sum(dim=1) / real.sum(dim=1)).sum()
+    return (1 - smoothing) * nll + smoothing * uniform, nll

@@ -103,17 +103,19 @@ def fill(
     least = math.log(decoding.certain) if decoding.certain < 1 else math.inf
     for left in reversed(range(decoding.iterations)):
         open_ = masked.any(dim=1).nonzero()[:, 0]
-        if not len(open_):
-            break
         at, some = masked[open_], memory.select(open_)
         hidden = model.read(ids[open_], at, lengths[open_], source_lengths[open_], some)
         log_probs[masked], ids[masked] = model.likeliest(hidden, at, some)
+        if not left:
+            break
         order = log_probs.masked_fill(~real, torch.inf).argsort(dim=1, stable=True)
         again = lengths[:, None] * left // decoding.iterations
         least_certain = torch.zeros_like(real).scatter_(
             1, order, torch.arange(ids.shape[1], device=ids.device) < again
         )
         masked = least_certain & (log_probs < least)
+        if not masked.any():
+            break
     return ids, log_probs
 
 

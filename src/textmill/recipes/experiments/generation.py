@@ -249,8 +249,8 @@ def parsing_mask_predict() -> Recipe:
         **{
             **parsing_top().ingredients,
             "model": MaskPredict.Config(
-                dim=128, num_encoder_layers=2, num_decoder_layers=2, num_heads=4, ffn_dim=512
+                dim=128, num_encoder_layers=2, num_decoder_layers=1, num_heads=2, ffn_dim=256
             ),
-            "task": MaskPredictParsing.Config(trees=True, copy_unknown=True, all_masked=0.3),
+            "task": MaskPredictParsing.Config(trees=True, copy_unknown=True, all_masked=0.5),
         }
     )

@@ -23,13 +23,14 @@ from textmill.data.formats.by_suffix import (
 )
 from textmill.data.formats.header import plain_name
 from textmill.data.formats.row_format import LinesFormat, RowFormat, numbered
+from textmill.data.formats.sessions import sessions_format
 from textmill.data.text_pairs import TextPairs
 from textmill.errors import DataError, UserError
 from textmill.text.encodings import HEAD_BYTES, UTF8, checked_encoding, is_utf8
 
 LOG = logging.getLogger("textmill")
 
-SETTINGS = ("columns", "optional", *HAVING)
+SETTINGS = ("columns", "optional", "group_by", *HAVING)
 """The settings of data that say how a file is read, but for its format."""
 
 Places = Mapping[str, int | str]
@@ -65,7 +66,9 @@ def input_layout(
     encoding = own
     if "encoding" not in said and own != UTF8 and is_utf8(head, checked_encoding(own)):
         encoding = UTF8
-    file = _InputFile(path, called, kind, trained, config, tuple(inputs), said, encoding)
+    session = getattr(config, "group_by", None)
+    read = (*inputs, *([session] if session is not None and session not in inputs else ()))
+    file = _InputFile(path, called, kind, trained, config, read, said, encoding)
     layout = file.layout()
     warning = ""
     if "encoding" in said:
@@ -77,7 +80,7 @@ def input_layout(
             warning = f"{called} is read as UTF-8. If it is {other}"
     if warning:
         LOG.warning("%s", warning)
-    return layout
+    return layout if session is None else sessions_format(layout, session)
 
 
 @dataclass(frozen=True)

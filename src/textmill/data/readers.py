@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from textmill.data.bad_rows import KEPT, BadRow, RowCount
+from textmill.data.formats.json_lines import JsonLinesFormat
 from textmill.data.formats.lines import LineFormat as LineFormat
 from textmill.data.formats.lines import text_format as text_format
 from textmill.data.formats.lines import tsv_format as tsv_format
@@ -199,7 +200,8 @@ def _write(path: Path, layout: RowFormat, folder: Path) -> dict[str, Any]:
     import pyarrow
 
     fields = [(f"{at}", pyarrow.string()) for at, _ in enumerate(layout.columns)]
-    has_lists = not isinstance(layout, LinesFormat) or hasattr(layout, "lists")
+    has_lists = not isinstance(layout, LinesFormat) or isinstance(layout, JsonLinesFormat)
+    has_lists = has_lists or bool(getattr(layout, "lists", ()))
     if has_lists:
         fields += [(f"parts {name}", pyarrow.list_(pyarrow.string())) for name, _ in fields]
     schema = pyarrow.schema(fields)

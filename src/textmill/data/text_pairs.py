@@ -127,8 +127,8 @@ class TextPairs(Component, Batched):
         """Prefix of a CoNLL file's comment lines, which stand before a sentence. null: "# ", if
         such a line does not have the columns of the sentence; "": there are no comments."""
         lists: tuple[str, ...] = ()
-        """Columns of JSON lines, Parquet and Arrow that hold lists, such as right answers: a single
-        text there is read as a list of one."""
+        """Columns that hold lists, such as the turns of a conversation: in TSV and CSV as JSON, as
+        ``["hi", "hello"]``; in JSON lines, Parquet and Arrow a single text is a list of one."""
         max_tokens: MaxTokens = 2048
         """Tokens of one optimizer step over all ranks, padding counted, of source and target; not
         used if batch_size is set. auto: a number that suits the device, found when a run starts."""
@@ -334,8 +334,9 @@ class TextPairs(Component, Batched):
         facts: dict[str, object] = {"sha256": self._read().sha256, "layout": layout}
         if not isinstance(self._layout, LineFormat):
             facts["format"] = type(self._layout).__name__
-        if spans := getattr(self.config, "spans", None):
-            facts["spans"] = spans
+        for name in ("spans", "group_by"):
+            if changed := getattr(self.config, name, None):
+                facts[name] = changed
         if holdout is not None:
             facts["holdout"] = asdict(holdout)
         return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()

@@ -9,6 +9,7 @@ from textmill.data import registries
 from textmill.data.bad_rows import BadRow
 from textmill.data.formats.conll import ConllFormat
 from textmill.data.formats.row_format import Found, Row, RowFormat, Scan
+from textmill.data.formats.sessions import sessions_format
 from textmill.data.line_blocks import excerpt
 from textmill.data.text_pairs import TextPairs
 from textmill.errors import UserError
@@ -36,6 +37,9 @@ class TextRows(TextPairs):
         """Columns of spans of characters, as 16:24:time,39:57:day, each with the column of the text
         that they are in: as {tags: words}. They are read as tags: O, B-time and I-time, one for
         each word; an empty cell has none."""
+        group_by: str | None = None
+        """Column of what rows of one session share, such as the id of a conversation: such rows,
+        one after the other, become one row, whose other columns are lists. null: a row is a row."""
         batch_size: int | None = 32
         """Rows of one optimizer step, over all ranks; null: max_tokens decides."""
 
@@ -56,8 +60,9 @@ class TextRows(TextPairs):
 
     @override
     def _whole_format(self) -> RowFormat:
-        spans = self.config.spans
-        return spans_format(self._layout, spans) if spans else self._layout
+        spans, session = self.config.spans, self.config.group_by
+        layout = spans_format(self._layout, spans) if spans else self._layout
+        return layout if session is None else sessions_format(layout, session)
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ from textmill.config.component import Config as BaseConfig
 from textmill.config.validators import require
 from textmill.errors import UserError
 from textmill.models import registries
+from textmill.models.encoders.lstm import LstmEncoder
 from textmill.models.encoders.pretrained import PretrainedEncoder
 from textmill.models.encoders.sequence import (
     CnnEncoder,
@@ -47,7 +48,7 @@ class TextVector(nn.Module):
         super().__init__()
         self.embedding: WordEmbedding | None = None
         self.encoder: SequenceEncoder
-        self.dictionary = dictionary
+        self.dictionary, self.pad_idx = dictionary, vocab_info.pad_idx
         if encoder.reads_ids:
             refuse_vectors(embedding, beside=(dictionary,))
             reads = "pairs" if of_pairs else "texts"
@@ -65,10 +66,36 @@ class TextVector(nn.Module):
     @override
     def forward(self, text: Tensor, lengths: Tensor, dictionary: Tensor | None = None) -> Tensor:
         """*Shape:* ids :math:`(B,T)`, lengths :math:`(B)`, found :math:`(B,N,3)`: :math:`(B,H)`."""
+        if text.dim() != 2:
+            raise UserError(
+                "Each row is a list of texts, as task.max_texts says, but the model reads one "
+                "text: set model.sequence.type=lstm, or task.max_texts=null."
+            )
         x = text if self.embedding is None else self.embedding(text)
         if self.dictionary is not None and dictionary is not None:
             x = torch.cat([x, self.dictionary(dictionary, text.shape[1])], dim=-1)
         return self._pooled(self.encoder(x, lengths), lengths)
+
+    def each(self, texts: Tensor) -> tuple[Tensor, Tensor]:
+        """A vector of each text of lists, each by itself, zero at padding; how many there are.
+
+        *Shape:* :math:`(B,N,T)` to :math:`(B,N,H)` and :math:`(B)`.
+        """
+        if texts.dim() != 3:
+            raise UserError(
+                "The model reads a list of texts of each row, but the task gives it one text: say "
+                "how many there may be by task.max_texts, or set model.sequence=null."
+            )
+        lengths = (texts != self.pad_idx).sum(dim=-1)
+        real = lengths > 0
+        # A graph has no number of texts that only data can tell; a device would be waited for.
+        if torch.compiler.is_exporting() or texts.device.type != "cpu":
+            every: Tensor = self(texts.flatten(0, 1), lengths.flatten().clamp(min=1))
+            every = every.view(*real.shape, self.out_dim).masked_fill(~real[..., None], 0.0)
+            return every, real.sum(dim=1)
+        found = self(texts[real], lengths[real])
+        out = found.new_zeros(*real.shape, self.out_dim).index_put((real,), found)
+        return out, real.sum(dim=1)
 
     def read_pairs(
         self, text1: Tensor, lengths1: Tensor, text2: Tensor, lengths2: Tensor
@@ -83,6 +110,49 @@ class TextVector(nn.Module):
     def _pooled(self, states: Tensor, lengths: Tensor) -> Tensor:
         out: Tensor = self.pooling(states, real_tokens(states, lengths))
         return out
+
+
+class TextSequence(nn.Module):
+    """One vector of a list of texts: an encoder reads the vectors that ``text`` makes of each.
+
+    Source: Yang et al. 2016, "Hierarchical Attention Networks for Document Classification", in
+    which both are recurrent, with attention.
+    """
+
+    def __init__(
+        self, text: TextVector, encoder: SequenceEncoder.Config, pooling: Pooling.Config | None
+    ) -> None:
+        super().__init__()
+        self.text = text
+        self.encoder = sequence_encoder(encoder, dim=text.out_dim)
+        self.pooling: Pooling = (pooling or encoder.default_pooling()).build(
+            dim=self.encoder.out_dim
+        )
+        self.out_dim = self.pooling.out_dim
+
+    @override
+    def forward(
+        self, texts: Tensor, lengths: Tensor | None = None, dictionary: Tensor | None = None
+    ) -> Tensor:
+        """*Shape:* ids :math:`(B,N,T)` to :math:`(B,H)`; the others are of one text."""
+        vectors, counts = self.text.each(texts)
+        states = self.encoder(vectors, counts)
+        out: Tensor = self.pooling(states, real_tokens(states, counts))
+        return out
+
+    def recorded(self, config: C) -> C:
+        return self.text.recorded(config)
+
+
+def sequence_encoder(encoder: SequenceEncoder.Config, *, dim: int) -> SequenceEncoder:
+    """The encoder of the vectors of texts."""
+    if encoder.reads_ids:
+        raise UserError(
+            "model.sequence reads the vectors of texts, and not tokens: it cannot be a pretrained "
+            "encoder. That reads each text as model.encoder; set model.sequence.type=lstm."
+        )
+    made: SequenceEncoder = encoder.build(dim=dim)
+    return made
 
 
 def score_layers(size: int, hidden: Sequence[int], out: int, *, dropout: float) -> nn.Sequential:
@@ -116,6 +186,18 @@ class TextVectorConfig(BaseConfig):
         return TextVector(*parts, vocab_info=tokenizer.vocab_info, **more)
 
 
+class ContextConfig(TextVectorConfig):
+    """Settings of what makes one vector of a list of texts."""
+
+    sequence: SequenceEncoder.Config = LstmEncoder.Config()
+    """What makes each text's vector know the texts around it."""
+    sequence_pooling: Pooling.Config | None = None
+    """How the texts' vectors become one; null is the default of ``sequence``, as of an encoder."""
+
+    def text_sequence(self, tokenizer: HasVocabInfo) -> TextSequence:
+        return TextSequence(self.text_vector(tokenizer), self.sequence, self.sequence_pooling)
+
+
 class TextConfig(TextVectorConfig):
     """Settings of models that give a text's vector scores."""
 
@@ -138,6 +220,11 @@ class TextScores(Component, nn.Module):
     class Config(TextConfig):
         dictionary_embedding: DictionaryEmbedding.Config = DictionaryEmbedding.Config()
         """The vectors of words' kinds, in a recipe that has an ingredient ``dictionary``."""
+        sequence: SequenceEncoder.Config | None = None
+        """What reads the vectors of a row's texts, if each row is a list of texts
+        (``task.max_texts``); null: a row is one text."""
+        sequence_pooling: Pooling.Config | None = None
+        """How these become one; null is the default of ``sequence``, as of an encoder."""
 
     def __init__(
         self,
@@ -152,7 +239,10 @@ class TextScores(Component, nn.Module):
         nn.Module.__init__(self)
         kinds, out = config.dictionary_embedding, len(labels)
         known = None if dictionary is None else kinds.build(size=dictionary.size)
-        self.text = config.text_vector(tokenizer, dictionary=known)
+        text = config.text_vector(tokenizer, dictionary=known)
+        self.text: TextVector | TextSequence = text
+        if config.sequence is not None:
+            self.text = TextSequence(text, config.sequence, config.sequence_pooling)
         self.config = self.text.recorded(config)
         size = self.text.out_dim + (0 if dense is None else dense.dim)
         self.scores = score_layers(size, config.hidden, out, dropout=config.dropout)
@@ -170,8 +260,9 @@ class TextScores(Component, nn.Module):
     ) -> Tensor:
         """Unnormalized scores, :math:`(B,L)`, of texts and what the model was made for beside them.
 
-        *Shape:* ids of tokens :math:`(B,T)`, real ones of each row, 1 or more, :math:`(B)`;
-        numbers of each row :math:`(B,N)`; what is known of words by a dictionary, as
+        *Shape:* ids of tokens :math:`(B,T)`, with ``model.sequence`` of each text :math:`(B,N,T)`;
+        real ones of each row, 1 or more, :math:`(B)`; numbers of each row :math:`(B,N)`; what is
+        known of words by a dictionary, as
         :class:`~textmill.models.layers.word_embeddings.DictionaryEmbedding` takes it,
         :math:`(B,K,3)`; ids of n-grams :math:`(B,G)`.
         """

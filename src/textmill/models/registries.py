@@ -29,7 +29,7 @@ models = Registry(
         "textmill.models.readers.pretrained": ["pretrained_reader"],
         "textmill.models.readers.reader": ["drqa_reader", "joined_reader"],
         "textmill.models.readers.sentences": ["sentence_scorer"],
-        "textmill.models.tagger": ["intent_slot_model", "tagger"],
+        "textmill.models.tagger": ["intent_slot_model", "tagger", "text_tagger"],
         "textmill.models.transformer": ["transformer"],
     },
     plural="models",

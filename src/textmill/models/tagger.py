@@ -8,9 +8,16 @@ import torch
 from torch import Tensor, nn
 from typing_extensions import override
 
+from textmill.config.component import Component
 from textmill.config.validators import require
 from textmill.errors import UserError
 from textmill.models import registries
+from textmill.models.classifier import (
+    ContextConfig,
+    TextSequence,
+    TextVectorConfig,
+    sequence_encoder,
+)
 from textmill.models.crf import LinearChainCrf
 from textmill.models.encoders.lstm import LstmEncoder
 from textmill.models.encoders.sequence import SequenceEncoder, real_tokens, refuse_vectors
@@ -75,9 +82,10 @@ class WordEncoder(WordReader):
         affixes: AffixInfo | None = None,
         pieces: HasVocabInfo | None = None,
         dictionary: HasSize | None = None,
+        context: TextSequence | None = None,
     ) -> None:
         nn.Module.__init__(self)
-        self.config = config
+        self.config, self.context = config, context
         self.dropout = Dropout(config.dropout)
         self.encoder: SequenceEncoder
         self.embedding = None
@@ -89,7 +97,7 @@ class WordEncoder(WordReader):
                     "tagging/pretrained or joint/pretrained."
                 )
             self.pad_idx = tokenizer.vocab_info.pad_idx
-            refuse_vectors(config.embedding, beside=(characters, affixes, dictionary))
+            refuse_vectors(config.embedding, beside=(characters, affixes, dictionary, context))
             self.encoder = config.encoder.build(vocab_info=pieces.vocab_info, reads="words")
             self.config = replace(config, encoder=self.encoder.config)
             return
@@ -102,7 +110,8 @@ class WordEncoder(WordReader):
         self.dictionary: DictionaryEmbedding | None = None
         if dictionary is not None:
             self.dictionary = config.dictionary_embedding.build(size=dictionary.size)
-        dim += sum(each.out_dim for each in (self.affixes, self.dictionary) if each is not None)
+        more = (self.affixes, self.dictionary, context)
+        dim += sum(each.out_dim for each in more if each is not None)
         self.encoder = config.encoder.build(dim=dim)
 
     def states(
@@ -114,6 +123,7 @@ class WordEncoder(WordReader):
         affixes: Tensor | None = None,
         pieces: Tensor | None = None,
         dictionary: Tensor | None = None,
+        context: Tensor | None = None,
     ) -> Tensor:
         """A vector of each word that knows its text; the others where the model was made for them.
 
@@ -121,8 +131,14 @@ class WordEncoder(WordReader):
         *Shape:* ids of words :math:`(B,T)`, real ones of each row, 0 or more, :math:`(B)`; ids of
         characters, affixes and pieces, :math:`(B,T,*)`; what is known of words by a dictionary, as
         :class:`~textmill.models.layers.word_embeddings.DictionaryEmbedding` takes it,
-        :math:`(B,N,3)`; to :math:`(B,T,H)`, or :math:`(B,1,H)` of texts without a word.
+        :math:`(B,N,3)`; ids of the texts around it :math:`(B,N,W)`; to :math:`(B,T,H)`, or
+        :math:`(B,1,H)` of texts without a word.
         """
+        if (context is None) != (self.context is None):
+            raise UserError(
+                "task.context names the column of the texts around a text, and model.context says "
+                "how they are read, but the recipe has only one of them."
+            )
         if self.embedding is None:
             assert pieces is not None
             read: Tensor = self.encoder(one_word(pieces, self.pad_idx), lengths)
@@ -132,6 +148,9 @@ class WordEncoder(WordReader):
             x.append(self.affixes(one_word(affixes, self.affixes.pad_idx)))
         if self.dictionary is not None and dictionary is not None:
             x.append(self.dictionary(dictionary, x[0].shape[1]))
+        if self.context is not None and context is not None:
+            around: Tensor = self.context(context)
+            x.append(around[:, None].expand(-1, x[0].shape[1], -1))
         # No encoder takes a text without a word: what it says of one is at padding.
         states: Tensor = self.encoder(self.dropout(torch.cat(x, dim=-1)), lengths.clamp(min=1))
         return states
@@ -172,6 +191,45 @@ class Tagger(WordEncoder):
         return out
 
 
+@registries.models.register("text_tagger")
+class TextTagger(Component, nn.Module):
+    """Scores the labels of each text of a list, such as the turns of a conversation.
+
+    The vectors that are made of each text by itself are read by an encoder, ``sequence``; with
+    ``model.crf`` a random field scores whole sequences of labels, as in a tagger of words.
+    """
+
+    class Config(TextVectorConfig):
+        sequence: SequenceEncoder.Config = LstmEncoder.Config()
+        """What makes each text's vector know the texts around it."""
+        dropout: float = 0.4
+        """Probability of dropping a feature before and after ``sequence``, in training."""
+        crf: bool = False
+        """Whether a conditional random field scores whole sequences of labels."""
+
+        def __post_init__(self) -> None:
+            require(self, "model", shares=["dropout"])
+
+    crf: LinearChainCrf | None
+
+    def __init__(self, config: Config, *, tokenizer: HasVocabInfo, labels: Sequence[str]) -> None:
+        nn.Module.__init__(self)
+        self.text = config.text_vector(tokenizer)
+        self.config = self.text.recorded(config)
+        self.dropout = Dropout(config.dropout)
+        self.encoder = sequence_encoder(config.sequence, dim=self.text.out_dim)
+        self.scores = nn.Linear(self.encoder.out_dim, len(labels))
+        self.crf = LinearChainCrf(labels) if config.crf else None
+
+    @override
+    def forward(self, words: Tensor, lengths: Tensor) -> Tensor:
+        """*Shape:* ids of texts :math:`(B,N,T)`, texts of each row :math:`(B)`: :math:`(B,N,L)`."""
+        vectors, counts = self.text.each(words)
+        states = self.encoder(self.dropout(vectors), counts)
+        out: Tensor = self.scores(self.dropout(states))
+        return out
+
+
 @registries.models.register("intent_slot_model")
 class IntentSlotModel(WordEncoder):
     """Scores a text's intents from its pooled vectors, and each word's tags from its own.
@@ -187,6 +245,9 @@ class IntentSlotModel(WordEncoder):
     class Config(WordEncoder.Config):
         pooling: Pooling.Config = MaxPooling.Config()
         """How the words' vectors become the text's."""
+        context: ContextConfig | None = None
+        """What makes a vector of the texts around it (``task.context``), such as the earlier turns
+        of a conversation; it stands beside that of each word. null: a text stands alone."""
 
     crf: LinearChainCrf | None
 
@@ -200,7 +261,8 @@ class IntentSlotModel(WordEncoder):
         ngrams: HasNgrams | None = None,
         **beside: Unpack[WordFeatures],
     ) -> None:
-        super().__init__(config, tokenizer=tokenizer, **beside)
+        around = None if config.context is None else config.context.text_sequence(tokenizer)
+        super().__init__(config, tokenizer=tokenizer, context=around, **beside)
         self.pooling: Pooling = config.pooling.build(dim=self.encoder.out_dim)
         self.intents = nn.Linear(self.pooling.out_dim, len(labels))
         self.wide = None if ngrams is None else FittedScores(ngrams, len(labels))

@@ -19,7 +19,7 @@ from textmill.data.text_pairs import TextPairs, refuse_other_header
 from textmill.errors import DataError, UserError
 from textmill.tasks.column_task import ColumnsTask
 from textmill.tasks.task import Task
-from textmill.text.cells import Fingerprinted, RowCheck
+from textmill.text.cells import Fingerprinted, RowCheck, whole_column
 from textmill.text.features.labels import FittedLabels
 
 DATA = ("train_data", "valid_data", "test_data")
@@ -95,7 +95,7 @@ def _check_of(config: object, labels: object) -> RowCheck | None:
 
 def _texts(value: Any) -> Iterator[str]:
     if isinstance(value, str):
-        yield value
+        yield from {value, whole_column(value)}
     elif isinstance(value, Mapping | list):
         for item in value.values() if isinstance(value, Mapping) else value:
             yield from _texts(item)

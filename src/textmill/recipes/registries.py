@@ -36,12 +36,12 @@ _EXPERIMENTS: dict[str, dict[str, tuple[str, ...]]] = {
     },
     "question": {"question": ("drqa", "transformer")},
     "tagging": {
-        "joint": ("bilstm", "bilstm-crf", "transformer"),
-        "tagging": ("bilstm", "bilstm-crf", "ner", "references", "transformer"),
+        "joint": ("bilstm", "bilstm-crf", "context", "transformer"),
+        "tagging": ("bilstm", "bilstm-crf", "ner", "references", "transformer", "turns"),
         "trees": ("bilstm",),
     },
     "texts": {
-        "classification": ("averaging", "bilstm", "docnn", "ngrams", "transformer"),
+        "classification": ("averaging", "bilstm", "docnn", "ngrams", "sentences", "transformer"),
         "regression": ("docnn", "ngrams"),
     },
 }

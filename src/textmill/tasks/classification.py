@@ -155,6 +155,15 @@ class DocumentClassification(LabelTask):
     class Config(LabelConfig):
         column: str = "text"
         """The column of the text."""
+        max_texts: int | None = None
+        """Most texts of a row, if the column has lists of texts, such as the turns of a
+        conversation, which ``model.sequence`` reads; of each the first ``max_length`` tokens count.
+        null: a row has one text."""
+
+        @override
+        def __post_init__(self) -> None:
+            super().__post_init__()
+            require(self, "task", sizes=["max_texts"])
 
     def __init__(
         self,
@@ -165,9 +174,8 @@ class DocumentClassification(LabelTask):
         labels: Labels,
         **beside: Unpack[BesideText],
     ) -> None:
-        inputs = text_columns(
-            tokenizer, column=config.column, max_length=config.max_length, **beside
-        )
+        how = {name: getattr(config, name) for name in ("column", "max_length", "max_texts")}
+        inputs = text_columns(tokenizer, **how, **beside)
         super().__init__(config, inputs, module=module, labels=labels)
 
 

@@ -32,6 +32,7 @@ from textmill.tasks.pretrained_parts import check_own_ids
 from textmill.tasks.task import AnsweredConfig, Batches, Loss, Outputs, Row, Task
 from textmill.text.cells import RowCheck, Rows
 from textmill.text.columns.dictionary import DictionaryColumn
+from textmill.text.columns.texts import TextsColumn
 from textmill.text.columns.token_ids import IdsColumn
 from textmill.text.processors.column_processor import ColumnsText
 from textmill.text.processors.text_processor import Encoded, TextProcessor
@@ -69,6 +70,11 @@ class ColumnsTask(Task):
     length_settings: ClassVar[str] = "task.max_length (and the model's)"
     """What allows for longer rows, in words."""
 
+    @property
+    def raised_settings(self) -> str:
+        several = any(c.limit and isinstance(c, TextsColumn) for c in self.text.all.values())
+        return "task.max_texts" if several else self.length_settings
+
     def __init__(self, config: Config, *, module: torch.nn.Module) -> None:
         self.config, self.module = config, module
 
@@ -86,11 +92,14 @@ class ColumnsTask(Task):
         most = min((m.max_length for m in encoders if m.max_length is not None), default=None)
         raised = any(hasattr(m.config, "max_length") for m in encoders)
         rather = ", or raise model.encoder.max_length" if raised else ""
-        for role, limit in self.text.limits.items():
+        for column in self.text.all.values():
+            length = column.length if isinstance(column, TextsColumn) else 0
+            limit = max(column.limit or 0, length)
             if most is not None and limit > most:
                 raise UserError(
-                    f"A text in '{self.text.all[role].name}' may have {limit} "
-                    f"{self.text.all[role].unit}, but the module's encoder takes at most {most}. "
+                    f"A text in '{column.name}' may have {limit} "
+                    f"{'tokens' if limit == length else column.unit}, but the module's encoder "
+                    f"takes at most {most}. "
                     f"Set task.max_length={most}{rather}."
                 )
 
@@ -236,7 +245,7 @@ class ColumnsTask(Task):
     def _over_length(self, over: NDArray[np.int64], count: int, details: dict[str, str]) -> None:
         if self.config.over_length == "error":
             raise DataError(
-                f"{self._rows_over(over, count)} Raise {self.length_settings}, or let them be cut "
+                f"{self._rows_over(over, count)} Raise {self.raised_settings}, or let them be cut "
                 "or left out: task.over_length=truncate, task.over_length=skip."
             )
         done = "left out" if self.config.over_length == "skip" else "cut"

@@ -14,7 +14,7 @@ from textmill.errors import UserError
 from textmill.metrics.label_scores import Retrieval
 from textmill.metrics.metric import Metric
 from textmill.metrics.regression import Regression
-from textmill.models.classifier import TextVector
+from textmill.models.classifier import TextSequence, TextVector
 from textmill.models.embedding_losses import EmbeddingLoss, MultipleNegativesRanking
 from textmill.models.encoders.sequence import real_tokens
 from textmill.models.poolings import MeanPooling, Pooling
@@ -157,7 +157,7 @@ def text_vectors(task: Task) -> TextEmbedding:
     if isinstance(task, TextEmbedding):
         return task
     parts = [] if not isinstance(task, ColumnsTask) else [*task.module.modules()]
-    found = next((m for m in parts if isinstance(m, TextVector | WordEncoder)), None)
+    found = next((m for m in parts if isinstance(m, TextVector | TextSequence | WordEncoder)), None)
     texts = task.text.inputs if isinstance(task, ColumnsTask) else {}
     role = next((r for r, column in texts.items() if isinstance(column, IdsColumn)), None)
     if found is None or role is None or not isinstance(task, ColumnsTask):
@@ -170,7 +170,8 @@ def text_vectors(task: Task) -> TextEmbedding:
     most = first.limit or LONGEST
     config = TextEmbedding.Config(over_length=task.config.over_length, max_length=most)
     made: TextEmbedding = config.build(module=_Pooled(found), tokenizer=first.tokenizer)
-    beside = {"dictionary"} if isinstance(found, TextVector) else BESIDE_WORDS
+    of_words = isinstance(found, WordEncoder)
+    beside = BESIDE_WORDS | {"context"} if of_words else {"dictionary"}
     made.text = EmbeddingText({role: first, **{r: c for r, c in texts.items() if r in beside}}, {})
     return made
 
@@ -178,7 +179,7 @@ def text_vectors(task: Task) -> TextEmbedding:
 class _Pooled(nn.Module):
     """A vector of a text by a part of another model, as a sentence encoder gives it."""
 
-    def __init__(self, part: TextVector | WordEncoder) -> None:
+    def __init__(self, part: TextVector | TextSequence | WordEncoder) -> None:
         super().__init__()
         self.part = part
         self.pooling: Pooling | None = None
@@ -189,7 +190,7 @@ class _Pooled(nn.Module):
 
     @override
     def forward(self, text: Tensor, lengths: Tensor, **beside: Tensor) -> Tensor:
-        if self.pooling is None or isinstance(self.part, TextVector):
+        if self.pooling is None or not isinstance(self.part, WordEncoder):
             vector: Tensor = self.part(text, lengths, **beside)
         else:
             states = self.part.states(text, lengths, **beside)

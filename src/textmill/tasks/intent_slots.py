@@ -21,6 +21,7 @@ from textmill.tasks.task import Batches, Loss, Metrics, Row
 from textmill.text.cells import Rows
 from textmill.text.columns.inputs import BesideWords, word_columns
 from textmill.text.columns.labels import SlotsColumn, label_column
+from textmill.text.columns.texts import ContextColumn
 from textmill.text.columns.words import NgramsColumn
 from textmill.text.features.labels import UNSEEN, Labels
 from textmill.text.features.slots import Slots
@@ -49,6 +50,13 @@ class IntentSlots(ColumnsTask):
         """The column of the text: split at white space, or a list of words."""
         max_length: int = 512
         """Most words of a text; slots in what is cut off count as missed."""
+        context: str | None = None
+        """The column of the texts around the text, such as a conversation's turns, which
+        ``model.context`` reads; of a list whose last text is the text, column is its name with
+        ``.-1`` after it. null: a text stands alone."""
+        max_texts: int = 20
+        """Most texts of a context; of more the last are read, of each the first max_length
+        words."""
         intent_weight: float = 1.0
         """How much the intent's part of the loss counts."""
         off_words: Literal["widen", "error"] = "widen"
@@ -57,7 +65,7 @@ class IntentSlots(ColumnsTask):
         value; or it is an error."""
 
         def __post_init__(self) -> None:
-            require(self, "task", sizes=["max_length"], positive=["intent_weight"])
+            require(self, "task", sizes=["max_length", "max_texts"], positive=["intent_weight"])
 
     text: IntentSlotText
     _train_batches: Batches | None = None
@@ -77,6 +85,10 @@ class IntentSlots(ColumnsTask):
         inputs = word_columns(
             tokenizer, column=config.column, max_length=config.max_length, **beside
         )
+        if config.context is not None:
+            inputs["context"] = ContextColumn(
+                config.context, tokenizer, length=config.max_length, most=config.max_texts
+            )
         if ngrams is not None:
             inputs["ngrams"] = NgramsColumn(config.column, ngrams)
         targets = {"label": label_column(labels), "slots": SlotsColumn(slots)}

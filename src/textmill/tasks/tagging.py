@@ -139,9 +139,8 @@ class TagTask(ColumnsTask):
         **beside: Unpack[BesideWords],
     ) -> None:
         super().__init__(config, module=module)
-        words = word_columns(
-            tokenizer, column=config.column, max_length=config.max_length, **beside
-        )
+        how: Any = {n: getattr(config, n, None) for n in ("column", "max_length", "max_texts")}
+        words = word_columns(tokenizer, **how, **beside)
         self.head = TagHead(module, labels.names, config.loss)
         self.text = self.text_of(words, labels)
 
@@ -171,13 +170,19 @@ class TagTask(ColumnsTask):
 
 @registries.tasks.register("word_tagging")
 class WordTagging(TagTask):
-    """Gives each word of a text a label: parts of speech, names, fields."""
+    """Gives each word of a text a label: parts of speech, names, fields.
+
+    With ``max_texts`` a row is a list of texts, such as a conversation, and each text has a label.
+    """
 
     class Config(UnseenLabelsConfig):
         column: str = "words"
         """The column of the words: text, split at white space, or a list."""
         max_length: int = 512
         """Longest text, in words; over_length says what happens to longer ones."""
+        max_texts: int | None = None
+        """Most texts of a row, if the labels are of texts, such as the turns of a conversation: a
+        model ``text_tagger`` reads the first ``max_length`` tokens of each. null: of words."""
         over_length: Literal["truncate", "skip", "error"] = "error"
         """What happens to a text with more words than that: error refuses it; skip leaves it out of
         training and evaluation, and counts it; truncate cuts it, and the words after the limit get
@@ -191,11 +196,12 @@ class WordTagging(TagTask):
         cross_entropy."""
 
         def __post_init__(self) -> None:
-            require(self, "task", sizes=["max_length"])
+            require(self, "task", sizes=["max_length", "max_texts"])
 
         @override
         def row_check(self, labels: Any = None) -> TagsCheck | None:
-            return labels and TagsCheck(self.column, labels.column, labels.separator)
+            texts = self.max_texts is not None
+            return labels and TagsCheck(self.column, labels.column, labels.separator, texts)
 
     text: TaggingText
     scheme: Scheme | None

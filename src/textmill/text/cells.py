@@ -49,6 +49,31 @@ def list_in(value: Any) -> Any:
         return None
 
 
+def texts_in(value: Any, column: str, row: int) -> list[str]:
+    r"""The texts of a list, one or more; of a text, its lines.
+
+    Example:
+        >>> texts_in(["hi", "how are you?"], "turns", 0), texts_in("hi\nhello\n", "turns", 0)
+        (['hi', 'how are you?'], ['hi', 'hello'])
+    """
+    value = unlisted(value)
+    if isinstance(value, str):
+        if re.match(r"\s*\[\s*[\"\]]", value):
+            raise DataError(
+                f"Row {row}, column '{column}': wanted a list of texts, found the JSON of one as "
+                f"text, {value!r:.80}. Of a file, name the column: lists=[{column}]."
+            )
+        return [line for line in value.split("\n") if line.strip()] or [value]
+    is_list = isinstance(value, Sequence) and not isinstance(value, bytes)
+    if not is_list or not all(isinstance(part, str) for part in value):
+        raise DataError(
+            f"Row {row}, column '{column}': wanted text or a list of texts, found {value!r:.80}."
+        )
+    if not value:
+        raise DataError(f"Row {row}, column '{column}': wanted one text or more, found none.")
+    return list(value)
+
+
 def words_in(value: Any, column: str, row: int) -> list[str]:
     value = unlisted(value)
     if isinstance(value, str):
@@ -94,6 +119,9 @@ def training_cell(
     values: Mapping[str, Any], column: str, row: int, *, purpose: str, setting: str
 ) -> Any:
     """The value of a column of a row of training data, which a setting names."""
+    if (whole := whole_column(column)) != column:
+        listed = training_cell(values, whole, row, purpose=purpose, setting=setting)
+        return texts_in(listed, whole, row)[-1]
     if column not in values:
         has = ", ".join(map(str, values))
         raise DataError(
@@ -194,7 +222,31 @@ class Fingerprinted(Protocol):
         """64 hexadecimal digits."""
 
 
+LAST = ".-1"
+"""After the name of a column: the last text of the list in it."""
+
+
+def whole_column(name: str) -> str:
+    """The column of the rows that a name is of; another one if it names a list's last text."""
+    return name.removesuffix(LAST)
+
+
+def cell_at(row: Mapping[str, Any], name: str, number: int = 0) -> Any:
+    """The cell of a column, or the last text of the list in it.
+
+    Example:
+        >>> cell_at({"turns": ["hi", "wake me up"]}, "turns.-1")
+        'wake me up'
+    """
+    whole = whole_column(name)
+    is_whole = whole == name or name in row
+    return row[name] if is_whole else texts_in(row[whole], whole, number)[-1]
+
+
 def values_of(rows: Sequence[Mapping[str, Any]], name: str) -> Sequence[Any]:
+    if (whole := whole_column(name)) != name:
+        cells = enumerate(values_of(rows, whole))
+        return [texts_in(cell, whole, number)[-1] for number, cell in cells]
     # To look for the methods of a protocol takes as long as to encode a short text.
     if type(rows) is not list and isinstance(rows, RowsByColumn) and name in rows.names:
         return rows.column(name)

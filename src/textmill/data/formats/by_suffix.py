@@ -38,7 +38,7 @@ TABLES: tuple[FileFormat, ...] = ("tsv", "csv")
 HAVING: dict[str, tuple[FileFormat, ...]] = {
     **dict.fromkeys(("header", "delimiter", "extra_columns"), TABLES),
     **dict.fromkeys(("separator", "comment"), ("conll",)),
-    "lists": ("jsonl", "parquet", "arrow"),
+    "lists": (*TABLES, "jsonl", "parquet", "arrow"),
     **dict.fromkeys(("max_line_bytes", "encoding"), (*TABLES, "conll", "jsonl")),
 }
 """Settings that not all formats have, and the formats that have them."""
@@ -69,7 +69,7 @@ def column_format(name: FileFormat, columns: Columns, **reading: Any) -> RowForm
         make = tsv_format if name == "tsv" else csv_format
         if how["delimiter"] is not None:
             lines["separator"] = _one_character(how["delimiter"])
-        lines |= {key: how[key] for key in ("header", "extra_columns")}
+        lines |= {key: how[key] for key in ("header", "extra_columns", "lists")}
         return make(columns, **lines)
     if name == "conll":
         positions: Any = numbered(columns, None)[0]

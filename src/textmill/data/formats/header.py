@@ -15,6 +15,7 @@ from typing import Literal, NamedTuple, TypedDict
 
 from typing_extensions import override
 
+from textmill.data.formats.cells import CellError, cell_of, json_of
 from textmill.data.formats.row_format import LinesFormat, Row, RowFormat, Scan, encoding_advice
 from textmill.errors import DataError, UserError
 
@@ -55,6 +56,7 @@ class DelimitedSettings(TypedDict, total=False):
     extra_columns: Literal["ignore", "error"]
     max_line_bytes: int
     encoding: str
+    lists: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -66,11 +68,13 @@ class DelimitedFormat(LinesFormat):
         separator: Between columns; None if the whole line is the only column.
         header: The first line names the columns and is no row.
         extra_columns: Whether columns beyond the named ones are ignored, or make a bad row.
+        lists: The columns whose cells are lists as JSON, or empty.
     """
 
     separator: str | None = None
     header: bool = False
     extra_columns: Literal["ignore", "error"] = "ignore"
+    lists: tuple[str, ...] = ()
 
     @override
     def __post_init__(self) -> None:
@@ -120,7 +124,22 @@ class DelimitedFormat(LinesFormat):
             wanted = "" if least == width else f"at least {least} of "
             return f"wanted {wanted}{width} column{'s' * (width != 1)}, found {count}"
         row = tuple([cells[place] if place < count else "" for place in at])
+        if self.lists:
+            try:
+                row = tuple(map(self._listed, self.columns, row))
+            except ValueError as error:  # a CellError, too
+                return str(error)
         return self.problem(row) or row
+
+    def _listed(self, name: str, cell: str) -> str:
+        """The cell as a list, if the column has such."""
+        if name not in self.lists or not cell.strip():
+            return cell
+        try:
+            found = json_of(cell)
+            return cell_of(found if isinstance(found, list) else [found])
+        except ValueError as error:
+            raise CellError(f"column {name!r}: wanted a list as JSON: {error}") from None
 
 
 class Places(NamedTuple):

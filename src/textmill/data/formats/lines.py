@@ -27,7 +27,12 @@ class LineFormat(DelimitedFormat):
     def rows(self, scan: Scan, *, whole: bool) -> Iterator[Found]:
         places, separator = self.places(), self.separator
         for block in self.blocks(scan):
-            if whole and places and (columns := self._columns(block, places)) is not None:
+            if (
+                whole
+                and places
+                and not self.lists
+                and (columns := self._columns(block, places)) is not None
+            ):
                 yield block.line, columns
                 continue
             for line in self.split(block):

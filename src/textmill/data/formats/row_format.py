@@ -110,12 +110,13 @@ class RowFormat(ABC):
 
     def reading(self) -> dict[str, Any]:
         """All that decides what the rows are, as JSON: fingerprints and caches are named by it."""
-        found = asdict(self)
-        for layout in (found, found.get("inner", {})):
+        found = layout = asdict(self)
+        while layout:
             for name in ("others", "present", "prefix"):
                 layout.pop(name, None)
             if layout.get("check", None) is None:
                 layout.pop("check", None)
+            layout = layout.get("inner", {})
         return found
 
     def scan(self, stream: BinaryIO, name: str) -> Scan:

@@ -63,7 +63,7 @@ def refuse_vectors(embedding: WordEmbedding.Config, *, beside: Iterable[object])
         )
     if any(given is not None for given in beside):
         raise UserError(
-            "The recipe has characters, affixes or a dictionary beside the tokens, but "
+            "The recipe has characters, affixes, a dictionary or a context beside the tokens, but "
             "model.encoder has vectors of its own and takes no others. Leave them out."
         )
 

@@ -13,14 +13,16 @@ writes the tree word by word.
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from textmill.config.recipe import Recipe, like
 from textmill.data.text_rows import TextRows
+from textmill.models.classifier import ContextConfig
 from textmill.models.encoders.lstm import LstmEncoder
 from textmill.models.encoders.self_attention import SelfAttentionEncoder
-from textmill.models.encoders.sequence import SequenceEncoder
+from textmill.models.encoders.sequence import CnnEncoder, SequenceEncoder
 from textmill.models.layers.word_embeddings import AffixEmbedding, CharacterCnn, WordEmbedding
-from textmill.models.tagger import IntentSlotModel, Tagger
+from textmill.models.tagger import IntentSlotModel, Tagger, TextTagger
 from textmill.recipes.experiments.variants import register_with_local, tiny
 from textmill.tasks.intent_slots import IntentSlots
 from textmill.tasks.tagging import TreeTagging, WordTagging
@@ -188,6 +190,66 @@ def joint_bilstm_crf() -> Recipe:
 def joint_transformer() -> Recipe:
     """A Transformer encoder for the intent and the slots of a text."""
     return joint(JOINT_ATTENTION, crf=True, lr=1e-3)
+
+
+def small_texts(context: Any) -> Any:
+    """Settings of what reads lists of texts, with a tiny model."""
+    embedding, sequence = WordEmbedding.Config(dim=12), LstmEncoder.Config(hidden_dim=8)
+    small = {"embedding": embedding, "encoder": CnnEncoder.Config(filters=8)}
+    return replace(context, **small, sequence=sequence)
+
+
+def local_context(recipe: Recipe) -> Recipe:
+    made = local(recipe, SMALL_LSTM).ingredients
+    made["model"] = replace(made["model"], context=small_texts(made["model"].context))
+    return Recipe(**made)
+
+
+@register_with_local("joint/context", local_context)
+def joint_context() -> Recipe:
+    """A BiLSTM for the intent and the slots of the last turn of a conversation, which it reads.
+
+    Rows are an intent, a list of turns, in TSV as JSON, and a tag for each word of the last one.
+    """
+    made = joint_bilstm().ingredients
+    last = {"column": "turns.-1"}
+    changed = {
+        "train_data": replace(
+            made["train_data"], columns=("label", "turns", "slots"), lists=("turns",)
+        ),
+        "tokenizer": replace(made["tokenizer"], columns=("turns",)),
+        "characters": replace(made["characters"], **last),
+        "affixes": replace(made["affixes"], **last),
+        "ngrams": replace(made["ngrams"], columns=("turns.-1",)),
+        "slots": FittedSlots.Config(text="turns.-1"),
+        "model": replace(made["model"], context=ContextConfig()),
+        "task": IntentSlots.Config(column="turns.-1", context="turns"),
+    }
+    return Recipe(**{**made, **changed})
+
+
+@register_with_local(
+    "tagging/turns", lambda recipe: tiny(recipe, model=small_texts(recipe.ingredients["model"]))
+)
+def tagging_turns() -> Recipe:
+    """A label for each text of a list, such as a turn: a convolution over each, a BiLSTM over all.
+
+    A line of the file is a text: its session, the text and its label; texts of one session stand
+    one after the other.
+    """
+    made = tagging_bilstm().ingredients
+    changed = {
+        "train_data": TextRows.Config(
+            path=Path("data/turns.tsv"), columns=("session", "text", "label"), group_by="session"
+        ),
+        "valid_data": like("train_data", path=Path("data/turns-dev.tsv"), shuffle=False),
+        "tokenizer": FittedWords.Config(min_count=2),
+        "labels": FittedLabels.Config(column="label", multiple=True),
+        "model": TextTagger.Config(),
+        "task": WordTagging.Config(column="text", max_length=128, max_texts=500),
+    }
+    names = {*made} - {"characters", "affixes"}
+    return Recipe(**{**{name: made[name] for name in names}, **changed})
 
 
 @register_with_local("trees/bilstm", partial(local, encoder=SMALL_LSTM))

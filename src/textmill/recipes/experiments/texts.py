@@ -1,5 +1,6 @@
 """Classification and regression of documents; set ``train_data.path`` and ``valid_data.path``."""
 
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -91,6 +92,27 @@ def classification_transformer() -> Recipe:
     """A classifier of texts: a Transformer encoder whose vectors are averaged."""
     embedding = WordEmbedding.Config(dim=128)
     return classification(SelfAttentionEncoder.Config(), embedding=embedding, lr=5e-4)
+
+
+def local_sentences(recipe: Recipe) -> Recipe:
+    model = Classifier.Config(
+        embedding=LOCAL, encoder=TINY_CNN, sequence=LstmEncoder.Config(hidden_dim=8)
+    )
+    return tiny(recipe, model=model)
+
+
+@register_with_local("classification/sentences", local_sentences)
+def classification_sentences() -> Recipe:
+    """A classifier of lists of texts: a convolution over each, and an LSTM over their vectors.
+
+    Rows are a label and a list of texts, in TSV as JSON, such as the turns of a conversation.
+    """
+    made = classification(CnnEncoder.Config(widths=(2, 3, 4, 5))).ingredients
+    made["train_data"] = replace(made["train_data"], lists=("text",))
+    made["tokenizer"] = FittedWords.Config(min_count=2)
+    made["model"] = replace(made["model"], sequence=LstmEncoder.Config())
+    made["task"] = DocumentClassification.Config(max_length=128, max_texts=50)
+    return Recipe(**made)
 
 
 @register_with_local("classification/ngrams", local_ngrams)

@@ -22,6 +22,7 @@ columns = Registry(
         "textmill.text.columns.numbers": ["number", "numbers"],
         "textmill.text.processors.question_answering": ["answers", "matches", "passage"],
         "textmill.text.processors.extract": ["overlaps", "sentences"],
+        "textmill.text.columns.texts": ["context", "texts"],
         "textmill.text.columns.token_ids": ["text"],
         "textmill.text.columns.words": ["affixes", "characters", "ngrams", "pieces", "words"],
     },
@@ -114,6 +115,19 @@ class Column(SavedFolder):
     ) -> None:
         """Refuses rows in which this column does not fit another one; names row and columns."""
 
+    def places(self, encoded: Ragged) -> NDArray[np.int64]:
+        """How many places each row has. *Shape:* ``[n]``."""
+        return encoded.lengths // self.width
+
+    def box(
+        self, encoded: Ragged, rows: NDArray[np.int64], least: int
+    ) -> tuple[NDArray[Any], NDArray[np.int64]] | None:
+        """Padded rows with the places of each, of a column whose places differ in size; else None.
+
+        *Shape:* ``[B, L, W]``, L and W at least ``least``, and ``[B]``.
+        """
+        return None
+
     def cut(self, encoded: Ragged, limit: int) -> Ragged:
         """Encoded rows, each cut after its first ``limit`` places."""
         lengths, most = encoded.lengths, limit * self.width
@@ -158,6 +172,9 @@ def padded_columns(
         kind = kinds[role]
         if kind.single:
             columns[role] = column.values[column.offsets[:-1][rows]].astype(kind.dtype)
+            continue
+        if (own := kind.box(column, rows, least)) is not None:
+            columns[role], lengths[role] = own
             continue
         lengths[role] = column.bounds(rows)[1] // kind.width
         if issubclass(kind.dtype, np.floating):

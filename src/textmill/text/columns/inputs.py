@@ -16,6 +16,7 @@ from textmill.text.columns.dictionary import (
     PhrasesColumn,
 )
 from textmill.text.columns.numbers import Numbers, NumbersColumn
+from textmill.text.columns.texts import TextsColumn
 from textmill.text.columns.token_ids import TextColumn
 from textmill.text.columns.words import (
     AffixesColumn,
@@ -46,7 +47,7 @@ class BesideWords(TypedDict, total=False):
 
 
 TEXT_KINDS: Final[Mapping[str, Any]] = {
-    "text": TextColumn,
+    "text": TextColumn | TextsColumn,
     "dense": NumbersColumn,
     "dictionary": DictionaryColumn,
     "ngrams": NgramsColumn,
@@ -68,11 +69,19 @@ def text_columns(
     *,
     column: str = "text",
     max_length: int | None = None,
+    max_texts: int | None = None,
     **beside: Unpack[BesideText],
 ) -> dict[str, Column]:
-    """The columns of a text, and of what stands beside it, by role."""
-    text = TextColumn(column, tokenizer, limit=max_length)
+    """The columns of a text, or of several, and of what stands beside it, by role."""
+    text: Column = TextColumn(column, tokenizer, limit=max_length)
+    if max_texts is not None:
+        text = _texts(column, tokenizer, max_length, max_texts)
     return {"text": text, **columns_beside("text", text, beside)}
+
+
+def _texts(column: str, tokenizer: Tokenizer, length: int | None, most: int) -> Column:
+    assert length is not None, "a task with several texts a row says how long one may be"
+    return TextsColumn(column, tokenizer, length=length, limit=most)
 
 
 def word_columns(
@@ -80,10 +89,15 @@ def word_columns(
     *,
     column: str = "words",
     max_length: int | None = None,
+    max_texts: int | None = None,
     **beside: Unpack[BesideWords],
 ) -> dict[str, Column]:
-    """The columns of words, and of what stands beside them, by role."""
-    words = WordsColumn(column, tokenizer, limit=max_length)
+    """The columns of words, or of texts in their place, and of what stands beside, by role."""
+    words: Column
+    if max_texts is None:
+        words = WordsColumn(column, tokenizer, limit=max_length)
+    else:
+        words = _texts(column, tokenizer, max_length, max_texts)
     return {"words": words, **columns_beside("words", words, beside)}
 
 

@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 from typing_extensions import override
 
 from textmill.errors import UserError
-from textmill.text.cells import unlisted, words_in
-from textmill.text.columns.column import Column, columns, places_in
+from textmill.text.cells import joined_text, unlisted, words_in
+from textmill.text.columns.column import Column, columns, places_in, texts_of
 from textmill.text.columns.token_ids import IdsColumn, encoded_one
 from textmill.text.features.spelling import Affixes, Characters, WordPieces
 from textmill.text.ragged import Ragged, offsets_of
@@ -164,7 +164,7 @@ class NgramsColumn(IdsColumn):
 
     @override
     def encode(self, values: Sequence[Any]) -> Ragged:
-        texts = joined_words(values, self.name)
+        texts = texts_of([*map(joined_text, values)], self.name)
         return super().cut(encode_column(self._encoder, texts, self.name), MOST_NGRAMS)
 
     @override

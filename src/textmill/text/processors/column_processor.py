@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from typing_extensions import override
 
 from textmill.errors import UserError
-from textmill.text.cells import Rows, values_of
+from textmill.text.cells import Rows, cell_at, values_of, whole_column
 from textmill.text.columns.column import Column, ColumnKind
 from textmill.text.columns.inputs import BESIDE_TEXT, BESIDE_WORDS
 from textmill.text.columns.token_ids import IdsColumn
@@ -62,7 +62,7 @@ class ColumnsText(TextProcessor):
     @property
     @override
     def input_columns(self) -> tuple[str, ...]:  # type: ignore[override]  # known when it is made
-        return tuple(dict.fromkeys(column.name for column in self.inputs.values()))
+        return tuple(dict.fromkeys(whole_column(column.name) for column in self.inputs.values()))
 
     @property
     @override
@@ -127,7 +127,7 @@ class ColumnsText(TextProcessor):
         for role, column in (kinds if with_targets else self.inputs).items():
             made = column.encode(values_of(rows, column.name))
             if column.limit is not None:
-                over |= made.lengths > column.limit * column.width
+                over |= column.places(made) > column.limit
             encoded[role] = made
         for role in encoded:
             kinds[role].check(encoded, kinds)
@@ -156,7 +156,7 @@ class ColumnsText(TextProcessor):
             return None
         columns, lengths = {}, {}
         for role, column in self.inputs.items():
-            ids = column.encode_one(row[column.name])
+            ids = column.encode_one(cell_at(row, column.name))
             if ids is None or (column.limit is not None and len(ids) > column.limit):
                 return None
             columns[role], lengths[role] = ids[None], np.array([len(ids)])

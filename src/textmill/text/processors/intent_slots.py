@@ -10,10 +10,11 @@ from typing_extensions import override
 
 from textmill.errors import UserError
 from textmill.text.answers import Answer, MarkedText
-from textmill.text.cells import Rows
+from textmill.text.cells import Rows, cell_at
 from textmill.text.columns.column import Column
 from textmill.text.columns.inputs import BESIDE_WORDS, WORD_KINDS
 from textmill.text.columns.labels import LabelColumn, LabelsColumn, SlotsColumn
+from textmill.text.columns.texts import ContextColumn
 from textmill.text.columns.words import NgramsColumn
 from textmill.text.features.slots import SlotSpan, places_of, read_slots, spans_of, tags_of, text_of
 from textmill.text.features.tag_spans import marked_parts
@@ -71,11 +72,12 @@ class IntentSlotText(ColumnsText):
     kinds = {  # noqa: RUF012  # a ClassVar of the base
         **WORD_KINDS,
         "ngrams": NgramsColumn,
+        "context": ContextColumn,
         "label": LabelColumn,
         "slots": SlotsColumn,
     }
     target_roles = frozenset({"label", "slots"})
-    optional = BESIDE_WORDS | {"ngrams"}
+    optional = BESIDE_WORDS | {"ngrams", "context"}
 
     def __init__(self, inputs: Mapping[str, Column], targets: Mapping[str, Column]) -> None:
         super().__init__(inputs, targets)
@@ -88,8 +90,11 @@ class IntentSlotText(ColumnsText):
 
     def gold(self, row: Mapping[str, Any], *, number: int = 0) -> tuple[str, list[SlotSpan]]:
         """The right intent and slots of a row, as its columns have them, known ones or not."""
-        text = text_of(row[self.column], self.column, number)
+        text = self._said(row, number)
         return row[self.labels.column], self._read(row, text, number)
+
+    def _said(self, row: Mapping[str, Any], number: int = 0) -> str:
+        return text_of(cell_at(row, self.column, number), self.column, number)
 
     def _read(self, row: Mapping[str, Any], text: str, number: int) -> list[SlotSpan]:
         slots = self.slots
@@ -111,7 +116,7 @@ class IntentSlotText(ColumnsText):
         off, every, first = 0, 0, -1
         for number, row in enumerate(rows):
             spans = self.gold(row, number=number)[1]
-            places = places_of(text_of(row[self.column], self.column, number))
+            places = places_of(self._said(row, number))
             lost = len({*spans} - {*spans_of(tags_of(spans, places), places)})
             first = number if lost and first < 0 else first
             off, every = off + lost, every + len(spans)
@@ -126,7 +131,7 @@ class IntentSlotText(ColumnsText):
         """The row with tags in its column of slots; unchanged if it lacks a column."""
         if not all(name in row for name in self.columns):
             return row
-        text = text_of(row[self.column], self.column, number)
+        text = self._said(row, number)
         if self.targets["slots"].unseen:
             spans = self._read(row, text, number)
         else:
@@ -151,6 +156,6 @@ class IntentSlotText(ColumnsText):
 
     @override
     def completed(self, answer: Frame, row: Mapping[str, Any]) -> Frame:
-        text = text_of(row[self.column], self.column, 0)
+        text = self._said(row)
         parts = marked_parts(text, places_of(text), answer.tags, answer.tag_scores)
         return replace(answer, text=text, slots=tuple(FrameSlot(kind, **p) for kind, p in parts))

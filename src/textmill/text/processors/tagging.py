@@ -11,10 +11,12 @@ from typing_extensions import override
 
 from textmill.errors import DataError
 from textmill.text.answers import Answer, TaggedSpan
-from textmill.text.cells import RowCheck, Rows, unlisted, words_in
+from textmill.text.cells import RowCheck, Rows, texts_in, unlisted, words_in
 from textmill.text.columns.column import ColumnKind
 from textmill.text.columns.inputs import BESIDE_WORDS, WORD_KINDS
 from textmill.text.columns.labels import TagsColumn, TreesColumn
+from textmill.text.columns.texts import TextsColumn
+from textmill.text.columns.words import WordsColumn
 from textmill.text.features.labels import split_labels
 from textmill.text.features.slots import places_of, text_of
 from textmill.text.features.tag_spans import Scheme, marked_parts
@@ -44,7 +46,7 @@ class Tagged(TaggedWords):
     keys = ("prediction=__str__", "score", "scores", "spans?")
 
     words: tuple[str, ...] = ()
-    """The words, as they are in the text."""
+    """The words, as they are in the text; or the texts that the labels are of."""
     spans: tuple[TaggedSpan, ...] | None = None
     """What the tags mark; None if they are of no scheme of spans."""
 
@@ -62,20 +64,23 @@ class TagsCheck(RowCheck):
     tags: str
     separator: str | None = None
     """Between two tags; None: white space."""
+    texts: bool = False
+    """Whether the column has lists of texts, and each text a tag."""
     reads = ("words", "tags")
 
     @override
     def refuse(self, row: Mapping[str, Any]) -> None:
-        words = words_in(row[self.words], self.words, 0)
+        words = (texts_in if self.texts else words_in)(row[self.words], self.words, 0)
         tags = split_labels(row[self.tags], self.separator, column=self.tags, row=0)
         if len(words) != len(tags):
-            raise _other_number(0, self.words, len(words), self.tags, len(tags))
+            kind = "text" if self.texts else "word"
+            raise _other_number(0, kind, self.words, len(words), self.tags, len(tags))
 
 
-def _other_number(row: int, name: str, count: int, column: str, found: int) -> DataError:
+def _other_number(row: int, kind: str, name: str, count: int, column: str, found: int) -> DataError:
     return DataError(
-        f"Row {row} has {count} words in '{name}', but {found} tags in '{column}': wanted one for "
-        "each word."
+        f"Row {row} has {count} {kind}s in '{name}', but {found} tags in '{column}': wanted one "
+        f"for each {kind}."
     )
 
 
@@ -108,26 +113,33 @@ class TagsText(ColumnsText):
 
 @text_processors.register("tagging")
 class TaggingText(TagsText):
-    """Words, and what stands beside them, to a label for each."""
+    """Words, and what stands beside them, or texts, to a label for each."""
 
     answer_class = Tagged
     kind = "tagging"
+    kinds: ClassVar[Mapping[str, ColumnKind]] = {
+        **TagsText.kinds,
+        "words": WordsColumn | TextsColumn,
+    }
     answer_settings = {"scheme": (None, "bio", "bilou", "io")}  # noqa: RUF012  # of the base
     scheme: Scheme | None = None
     """How labels mark spans; None: they do not."""
 
     @override
     def check_targets(self, rows: Rows, encoded: Encoded) -> None:
-        words = encoded["words"].lengths // self.inputs["words"].width
-        tags = encoded["tags"].lengths // self.tags.width
+        column = self.inputs["words"]
+        words, tags = column.places(encoded["words"]), self.tags.places(encoded["tags"])
         if len(wrong := np.flatnonzero(words != tags)):
-            row, name = int(wrong[0]), self.inputs["words"].name
-            raise _other_number(row, name, words[row], self.tags.name, tags[row])
+            row, kind = int(wrong[0]), "text" if isinstance(column, TextsColumn) else "word"
+            raise _other_number(row, kind, column.name, words[row], self.tags.name, tags[row])
 
     @override
     def completed(self, answer: Tagged, row: Mapping[str, Any]) -> Tagged:
-        column = self.inputs["words"].name
-        text = text_of(row[column], column, 0)
+        column = self.inputs["words"]
+        if isinstance(column, TextsColumn):
+            texts = column.texts(row[column.name], 0)[: len(answer.tags)]
+            return Tagged(answer.tags, answer.scores, tuple(texts))
+        text = text_of(row[column.name], column.name, 0)
         places = places_of(text)[: len(answer.tags)]
         words = tuple(text[start:end] for start, end in places)
         spans = None

@@ -19,14 +19,20 @@ CELLS = {
 WORDS = [("Ann", "B-per"), ("met", "O"), ("Bob", "B-per"), ("Ray", "I-per"), (".", "O")]
 
 
-def a_row(columns, number):
-    return [CELLS[name][number % len(CELLS[name])] for name in columns]
+def a_row(columns, number, lists):
+    row = {
+        **{name: each[number % len(each)] for name, each in CELLS.items()},
+        "session": number // 2,
+    }
+    row["turns"] = row["text"]
+    listed = {name: json.dumps(["hello there", row[name]]) for name in lists}
+    return [str({**row, **listed}[name]) for name in columns]
 
 
-def a_table(columns):
+def a_table(columns, lists):
     if isinstance(columns, dict):  # of TOP: raw text, tokens, tree
         return "".join(f"{text}\t{text}\t{a_tree(*text.split())}\n" for text in TEXTS * 2)
-    rows = [a_row(columns, number) for number in range(ROWS)]
+    rows = [a_row(columns, number, lists) for number in range(ROWS)]
     return "".join("\t".join(row) + "\n" for row in rows)
 
 
@@ -56,7 +62,7 @@ def references():
     return f"{json.dumps({'tokens': words, 'tags': tags})}\n" * ROWS
 
 
-def content(path, columns):
+def content(path, columns, lists=()):
     """A file as an experiment's settings want it."""
     match path.suffix:
         case ".txt":
@@ -67,7 +73,7 @@ def content(path, columns):
             return a_squad()
         case ".jsonl":
             return summaries() if "source" in columns else references()
-    return a_table(columns)
+    return a_table(columns, lists)
 
 
 def short(name, steps=2):
@@ -84,5 +90,6 @@ def write_data(name):
         if "path" in settings[data]:
             path = Path(settings[data]["path"])
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(content(path, settings[data].get("columns")), encoding="utf-8")
+            how = [settings[data].get(name, ()) for name in ("columns", "lists")]
+            path.write_text(content(path, *how), encoding="utf-8")
     return settings

@@ -66,11 +66,7 @@ class TextVector(nn.Module):
     @override
     def forward(self, text: Tensor, lengths: Tensor, dictionary: Tensor | None = None) -> Tensor:
         """*Shape:* ids :math:`(B,T)`, lengths :math:`(B)`, found :math:`(B,N,3)`: :math:`(B,H)`."""
-        if text.dim() != 2:
-            raise UserError(
-                "Each row is a list of texts, as task.max_texts says, but the model reads one "
-                "text: set model.sequence.type=lstm, or task.max_texts=null."
-            )
+        refuse_texts(text)
         x = text if self.embedding is None else self.embedding(text)
         if self.dictionary is not None and dictionary is not None:
             x = torch.cat([x, self.dictionary(dictionary, text.shape[1])], dim=-1)
@@ -83,8 +79,9 @@ class TextVector(nn.Module):
         """
         if texts.dim() != 3:
             raise UserError(
-                "The model reads a list of texts of each row, but the task gives it one text: say "
-                "how many there may be by task.max_texts, or set model.sequence=null."
+                "The model reads a list of texts of each row, but the task gives it one text: set "
+                "task.max_texts, the most that there may be; or another model, or its "
+                "sequence=null."
             )
         lengths = (texts != self.pad_idx).sum(dim=-1)
         real = lengths > 0
@@ -112,6 +109,16 @@ class TextVector(nn.Module):
         return out
 
 
+def refuse_texts(ids: Tensor) -> None:
+    """Refuses lists of texts for a model that reads one text."""
+    if ids.dim() != 2:
+        raise UserError(
+            "Each row is a list of texts, as task.max_texts says, but the model reads one text: "
+            "set model.sequence.type=lstm of a classifier, or model.type=text_tagger for labels "
+            "of texts; or leave out task.max_texts."
+        )
+
+
 class TextSequence(nn.Module):
     """One vector of a list of texts: an encoder reads the vectors that ``text`` makes of each.
 
@@ -119,15 +126,10 @@ class TextSequence(nn.Module):
     which both are recurrent, with attention.
     """
 
-    def __init__(
-        self, text: TextVector, encoder: SequenceEncoder.Config, pooling: Pooling.Config | None
-    ) -> None:
+    def __init__(self, text: TextVector, encoder: SequenceEncoder.Config) -> None:
         super().__init__()
-        self.text = text
-        self.encoder = sequence_encoder(encoder, dim=text.out_dim)
-        self.pooling: Pooling = (pooling or encoder.default_pooling()).build(
-            dim=self.encoder.out_dim
-        )
+        self.text, self.encoder = text, sequence_encoder(encoder, dim=text.out_dim)
+        self.pooling: Pooling = encoder.default_pooling().build(dim=self.encoder.out_dim)
         self.out_dim = self.pooling.out_dim
 
     @override
@@ -186,16 +188,11 @@ class TextVectorConfig(BaseConfig):
         return TextVector(*parts, vocab_info=tokenizer.vocab_info, **more)
 
 
-class ContextConfig(TextVectorConfig):
-    """Settings of what makes one vector of a list of texts."""
+class TextsConfig(TextVectorConfig):
+    """Settings of what reads a list of texts."""
 
     sequence: SequenceEncoder.Config = LstmEncoder.Config()
-    """What makes each text's vector know the texts around it."""
-    sequence_pooling: Pooling.Config | None = None
-    """How the texts' vectors become one; null is the default of ``sequence``, as of an encoder."""
-
-    def text_sequence(self, tokenizer: HasVocabInfo) -> TextSequence:
-        return TextSequence(self.text_vector(tokenizer), self.sequence, self.sequence_pooling)
+    """What makes each text's vector know the texts around it; they are pooled as by an encoder."""
 
 
 class TextConfig(TextVectorConfig):
@@ -222,9 +219,7 @@ class TextScores(Component, nn.Module):
         """The vectors of words' kinds, in a recipe that has an ingredient ``dictionary``."""
         sequence: SequenceEncoder.Config | None = None
         """What reads the vectors of a row's texts, if each row is a list of texts
-        (``task.max_texts``); null: a row is one text."""
-        sequence_pooling: Pooling.Config | None = None
-        """How these become one; null is the default of ``sequence``, as of an encoder."""
+        (``task.max_texts``); it pools them as an encoder does. null: a row is one text."""
 
     def __init__(
         self,
@@ -242,7 +237,7 @@ class TextScores(Component, nn.Module):
         text = config.text_vector(tokenizer, dictionary=known)
         self.text: TextVector | TextSequence = text
         if config.sequence is not None:
-            self.text = TextSequence(text, config.sequence, config.sequence_pooling)
+            self.text = TextSequence(text, config.sequence)
         self.config = self.text.recorded(config)
         size = self.text.out_dim + (0 if dense is None else dense.dim)
         self.scores = score_layers(size, config.hidden, out, dropout=config.dropout)

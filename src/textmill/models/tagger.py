@@ -13,9 +13,9 @@ from textmill.config.validators import require
 from textmill.errors import UserError
 from textmill.models import registries
 from textmill.models.classifier import (
-    ContextConfig,
+    TextsConfig,
     TextSequence,
-    TextVectorConfig,
+    refuse_texts,
     sequence_encoder,
 )
 from textmill.models.crf import LinearChainCrf
@@ -134,6 +134,7 @@ class WordEncoder(WordReader):
         :math:`(B,N,3)`; ids of the texts around it :math:`(B,N,W)`; to :math:`(B,T,H)`, or
         :math:`(B,1,H)` of texts without a word.
         """
+        refuse_texts(words)
         if (context is None) != (self.context is None):
             raise UserError(
                 "task.context names the column of the texts around a text, and model.context says "
@@ -199,9 +200,7 @@ class TextTagger(Component, nn.Module):
     ``model.crf`` a random field scores whole sequences of labels, as in a tagger of words.
     """
 
-    class Config(TextVectorConfig):
-        sequence: SequenceEncoder.Config = LstmEncoder.Config()
-        """What makes each text's vector know the texts around it."""
+    class Config(TextsConfig):
         dropout: float = 0.4
         """Probability of dropping a feature before and after ``sequence``, in training."""
         crf: bool = False
@@ -245,7 +244,7 @@ class IntentSlotModel(WordEncoder):
     class Config(WordEncoder.Config):
         pooling: Pooling.Config = MaxPooling.Config()
         """How the words' vectors become the text's."""
-        context: ContextConfig | None = None
+        context: TextsConfig | None = None
         """What makes a vector of the texts around it (``task.context``), such as the earlier turns
         of a conversation; it stands beside that of each word. null: a text stands alone."""
 
@@ -261,7 +260,9 @@ class IntentSlotModel(WordEncoder):
         ngrams: HasNgrams | None = None,
         **beside: Unpack[WordFeatures],
     ) -> None:
-        around = None if config.context is None else config.context.text_sequence(tokenizer)
+        around = None
+        if (read := config.context) is not None:
+            around = TextSequence(read.text_vector(tokenizer), read.sequence)
         super().__init__(config, tokenizer=tokenizer, context=around, **beside)
         self.pooling: Pooling = config.pooling.build(dim=self.encoder.out_dim)
         self.intents = nn.Linear(self.pooling.out_dim, len(labels))

@@ -26,6 +26,7 @@ from textmill.tasks.task import Loss, Metrics, Task
 from textmill.text.cells import Rows
 from textmill.text.columns.inputs import BESIDE_WORDS
 from textmill.text.columns.numbers import NumberCheck, NumberColumn
+from textmill.text.columns.texts import TextsColumn
 from textmill.text.columns.token_ids import IdsColumn, TextColumn, one_limit
 from textmill.text.processors.texts import ComparedTexts, Embedded, EmbeddingText
 from textmill.text.tokenizers.tokenizer import Tokenizer
@@ -160,6 +161,8 @@ def text_vectors(task: Task) -> TextEmbedding:
     found = next((m for m in parts if isinstance(m, TextVector | TextSequence | WordEncoder)), None)
     texts = task.text.inputs if isinstance(task, ColumnsTask) else {}
     role = next((r for r, column in texts.items() if isinstance(column, IdsColumn)), None)
+    if isinstance(found, TextVector) and isinstance(texts.get(role or ""), TextsColumn):
+        found = None  # what reads the list of texts is no part of it
     if found is None or role is None or not isinstance(task, ColumnsTask):
         raise UserError(
             f"A {type(task).__name__} makes no vectors of texts: its model has no encoder whose "

@@ -61,7 +61,8 @@ def texts_in(value: Any, column: str, row: int) -> list[str]:
         if re.match(r"\s*\[\s*[\"\]]", value):
             raise DataError(
                 f"Row {row}, column '{column}': wanted a list of texts, found the JSON of one as "
-                f"text, {value!r:.80}. Of a file, name the column: lists=[{column}]."
+                f"text, {value!r:.80}. Files have such by lists=[{column}], lines by --format "
+                "jsonl."
             )
         return [line for line in value.split("\n") if line.strip()] or [value]
     is_list = isinstance(value, Sequence) and not isinstance(value, bytes)
@@ -244,15 +245,15 @@ def cell_at(row: Mapping[str, Any], name: str, number: int = 0) -> Any:
 
 
 def values_of(rows: Sequence[Mapping[str, Any]], name: str) -> Sequence[Any]:
-    if (whole := whole_column(name)) != name:
-        cells = enumerate(values_of(rows, whole))
-        return [texts_in(cell, whole, number)[-1] for number, cell in cells]
     # To look for the methods of a protocol takes as long as to encode a short text.
     if type(rows) is not list and isinstance(rows, RowsByColumn) and name in rows.names:
         return rows.column(name)
     try:
+        if whole_column(name) != name:
+            return [cell_at(row, name, number) for number, row in enumerate(rows)]
         return [row[name] for row in rows]
     except KeyError:
+        name = whole_column(name)
         number = next(i for i, row in enumerate(rows) if name not in row)
         raise no_column(name, rows[number], number) from None
 

@@ -19,6 +19,7 @@ from textmill.text.columns.labels import (
     TreesColumn,
 )
 from textmill.text.columns.numbers import NumberColumn, Numbers, NumbersColumn
+from textmill.text.columns.texts import END, ContextColumn, TextsColumn
 from textmill.text.columns.token_ids import TextColumn
 from textmill.text.columns.words import AffixesColumn, CharactersColumn, NgramsColumn, WordsColumn
 from textmill.text.features.labels import Labels
@@ -47,6 +48,14 @@ QUESTION = WordTokenizer.Config(words=("who", "?"), split="punctuation").build()
 TOPICS = Labels(["news", "sport"], column="c", multiple=True, separator="|")
 CASES = {
     "text": Case(TextColumn("c", WORDS, limit=3), ["Wake UP", "", "now"], [[2, 4], [1], [1]], 7),
+    "texts": Case(
+        TextsColumn("c", WORDS, length=2, limit=3), [["Wake UP now", ""], "up\nme\n", ["me"]],
+        [[2, 4, END, 1, END], [4, END, 3, END], [3, END]], [],
+    ),
+    "context": Case(
+        ContextColumn("c", WORDS, length=2, most=2), [["now", "wake", "me"], ["up"]],
+        [[2, END, 3, END], [4, END]], ["up", 3],
+    ),
     "label": Case(LabelColumn(Labels(["a", "b"], column="c")), ["b", "a"], [[1], [0]], "c"),
     "labels": Case(
         LabelsColumn(TOPICS), ["sport | news", "", ["sport"]], [[0, 1], [], [1]], "weather"

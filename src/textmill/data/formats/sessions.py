@@ -28,22 +28,29 @@ class SessionsFormat(RowFormat):
     @override
     def rows(self, scan: Scan, *, whole: bool) -> Iterator[Found]:
         at = [*self.columns].index(self.session)
-        seen, first, turns = set[str](), 0, list[Row]()
+        seen, turns, bad = set[str](), list[tuple[int, Row]](), list[tuple[int, BadRow]]()
         for line, row in self.inner.rows(scan, whole=False):
             assert not isinstance(row, list)
+            if isinstance(row, BadRow) and turns:
+                bad.append((line, row))  # after its session, whose line is before
+                continue
             if isinstance(row, BadRow):
                 yield line, row
                 continue
-            if turns and turns[0][at] != row[at]:
-                yield first, self._joined(scan, first, turns, seen)
-                turns = []
-            first = first if turns else line
-            turns.append(row)
+            if turns and turns[0][1][at] != row[at]:
+                yield self._joined(scan, turns, seen)
+                yield from bad
+                turns, bad = [], []
+            turns.append((line, row))
         if turns:
-            yield first, self._joined(scan, first, turns, seen)
+            yield self._joined(scan, turns, seen)
+        yield from bad
 
-    def _joined(self, scan: Scan, line: int, turns: Sequence[Row], seen: set[str]) -> Row | BadRow:
-        columns = dict(zip(self.columns, zip(*turns, strict=True), strict=True))
+    def _joined(
+        self, scan: Scan, turns: Sequence[tuple[int, Row]], seen: set[str]
+    ) -> tuple[int, Row | BadRow]:
+        line, rows = turns[0][0], [row for _, row in turns]
+        columns = dict(zip(self.columns, zip(*rows, strict=True), strict=True))
         name = columns[self.session][0]
         row = tuple(
             name if column == self.session else ListCell(map(str, cells))
@@ -57,7 +64,9 @@ class SessionsFormat(RowFormat):
                 f"of a session one after the other; sort the file by {self.session!r}"
             )
         seen.add(name)
-        return row if problem is None else BadRow(scan.name, line, problem, "\t".join(row)[:SHOWN])
+        if problem is None:
+            return line, row
+        return line, BadRow(scan.name, line, problem, "\t".join(row)[:SHOWN])
 
 
 def sessions_format(inner: RowFormat, session: str) -> SessionsFormat:

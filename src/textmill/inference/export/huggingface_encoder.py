@@ -37,6 +37,7 @@ from textmill.tasks.regression import DocumentRegression, PairRegression
 from textmill.tasks.tagging import WordTagging
 from textmill.tasks.task import Row
 from textmill.text.cells import words_in
+from textmill.text.columns.texts import TextsColumn
 from textmill.text.columns.token_ids import TextColumn
 from textmill.text.tokenizers.pretrained import PretrainedTokenizer
 
@@ -117,6 +118,8 @@ def refusals(task: ColumnsTask) -> Iterator[str]:
     found = _tokenizer(task)
     if not isinstance(found, PretrainedTokenizer):
         yield f"the tokenizer is a {type(found).__name__}, not the encoder's own (pretrained)"
+    if any(isinstance(column, TextsColumn) for column in task.text.inputs.values()):
+        yield "a row has several texts, whose vectors transformers does not join"
 
 
 def write(task: ColumnsTask, folder: Path) -> None:

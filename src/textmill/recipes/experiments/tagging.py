@@ -17,7 +17,7 @@ from typing import Any
 
 from textmill.config.recipe import Recipe, like
 from textmill.data.text_rows import TextRows
-from textmill.models.classifier import ContextConfig
+from textmill.models.classifier import TextsConfig
 from textmill.models.encoders.lstm import LstmEncoder
 from textmill.models.encoders.self_attention import SelfAttentionEncoder
 from textmill.models.encoders.sequence import CnnEncoder, SequenceEncoder
@@ -75,7 +75,7 @@ def tagging(
     )
 
 
-def local(recipe: Recipe, encoder: SequenceEncoder.Config) -> Recipe:
+def local(recipe: Recipe, encoder: SequenceEncoder.Config, **parts: Any) -> Recipe:
     """The recipe with a tiny model."""
     made = recipe.ingredients
     model = replace(
@@ -84,6 +84,7 @@ def local(recipe: Recipe, encoder: SequenceEncoder.Config) -> Recipe:
         character_cnn=CharacterCnn.Config(dim=4, filters=4),
         affix_embedding=AffixEmbedding.Config(dim=2),
         encoder=encoder,
+        **parts,
     )
     return tiny(recipe, model=model, trainer=replace(made["trainer"], ema=None))
 
@@ -192,45 +193,36 @@ def joint_transformer() -> Recipe:
     return joint(JOINT_ATTENTION, crf=True, lr=1e-3)
 
 
-def small_texts(context: Any) -> Any:
-    """Settings of what reads lists of texts, with a tiny model."""
-    embedding, sequence = WordEmbedding.Config(dim=12), LstmEncoder.Config(hidden_dim=8)
-    small = {"embedding": embedding, "encoder": CnnEncoder.Config(filters=8)}
-    return replace(context, **small, sequence=sequence)
+SMALL_TEXTS: dict[str, Any] = {
+    "embedding": WordEmbedding.Config(dim=12),
+    "encoder": CnnEncoder.Config(filters=8),
+    "sequence": LstmEncoder.Config(hidden_dim=8),
+}
 
 
-def local_context(recipe: Recipe) -> Recipe:
-    made = local(recipe, SMALL_LSTM).ingredients
-    made["model"] = replace(made["model"], context=small_texts(made["model"].context))
-    return Recipe(**made)
-
-
-@register_with_local("joint/context", local_context)
+@register_with_local(
+    "joint/context", partial(local, encoder=SMALL_LSTM, context=TextsConfig(**SMALL_TEXTS))
+)
 def joint_context() -> Recipe:
     """A BiLSTM for the intent and the slots of the last turn of a conversation, which it reads.
 
     Rows are an intent, a list of turns, in TSV as JSON, and a tag for each word of the last one.
     """
     made = joint_bilstm().ingredients
-    last = {"column": "turns.-1"}
+    data, last = made["train_data"], "turns.-1"
     changed = {
-        "train_data": replace(
-            made["train_data"], columns=("label", "turns", "slots"), lists=("turns",)
-        ),
+        "train_data": replace(data, columns=("label", "turns", "slots"), lists=("turns",)),
         "tokenizer": replace(made["tokenizer"], columns=("turns",)),
-        "characters": replace(made["characters"], **last),
-        "affixes": replace(made["affixes"], **last),
-        "ngrams": replace(made["ngrams"], columns=("turns.-1",)),
-        "slots": FittedSlots.Config(text="turns.-1"),
-        "model": replace(made["model"], context=ContextConfig()),
-        "task": IntentSlots.Config(column="turns.-1", context="turns"),
+        "ngrams": replace(made["ngrams"], columns=(last,)),
+        "slots": FittedSlots.Config(text=last),
+        "model": replace(made["model"], context=TextsConfig()),
+        "task": IntentSlots.Config(column=last, context="turns"),
     }
-    return Recipe(**{**made, **changed})
+    spelling = {name: replace(made[name], column=last) for name in ("characters", "affixes")}
+    return Recipe(**{**made, **changed, **spelling})
 
 
-@register_with_local(
-    "tagging/turns", lambda recipe: tiny(recipe, model=small_texts(recipe.ingredients["model"]))
-)
+@register_with_local("tagging/turns", partial(tiny, model=TextTagger.Config(**SMALL_TEXTS)))
 def tagging_turns() -> Recipe:
     """A label for each text of a list, such as a turn: a convolution over each, a BiLSTM over all.
 
@@ -238,18 +230,17 @@ def tagging_turns() -> Recipe:
     one after the other.
     """
     made = tagging_bilstm().ingredients
-    changed = {
-        "train_data": TextRows.Config(
-            path=Path("data/turns.tsv"), columns=("session", "text", "label"), group_by="session"
+    return Recipe(
+        train_data=TextRows.Config(
+            path=Path("data/train.tsv"), columns=("session", "text", "label"), group_by="session"
         ),
-        "valid_data": like("train_data", path=Path("data/turns-dev.tsv"), shuffle=False),
-        "tokenizer": FittedWords.Config(min_count=2),
-        "labels": FittedLabels.Config(column="label", multiple=True),
-        "model": TextTagger.Config(),
-        "task": WordTagging.Config(column="text", max_length=128, max_texts=500),
-    }
-    names = {*made} - {"characters", "affixes"}
-    return Recipe(**{**{name: made[name] for name in names}, **changed})
+        valid_data=like("train_data", path=Path("data/dev.tsv"), shuffle=False),
+        tokenizer=FittedWords.Config(min_count=2),
+        labels=FittedLabels.Config(column="label", multiple=True),
+        model=TextTagger.Config(),
+        task=WordTagging.Config(column="text", max_length=128, max_texts=500),
+        **{name: made[name] for name in ("optimizer", "lr_scheduler", "trainer")},
+    )
 
 
 @register_with_local("trees/bilstm", partial(local, encoder=SMALL_LSTM))

@@ -3,6 +3,7 @@
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from textmill.config.recipe import Recipe, like
 from textmill.data.text_rows import TextRows
@@ -53,12 +54,12 @@ def classification(
     )
 
 
-def local(recipe: Recipe, encoder: SequenceEncoder.Config) -> Recipe:
+def local(recipe: Recipe, encoder: SequenceEncoder.Config, **model: Any) -> Recipe:
     """The recipe with a tiny model of words."""
     return tiny(
         recipe,
         tokenizer=FittedWords.Config(),  # few rows give hardly any pieces
-        model=Classifier.Config(embedding=LOCAL, encoder=encoder),
+        model=Classifier.Config(embedding=LOCAL, encoder=encoder, **model),
         optimizer=Adam.Config(lr=2e-3),
         lr_scheduler=Linear.Config(warmup_steps=5),
     )
@@ -94,14 +95,10 @@ def classification_transformer() -> Recipe:
     return classification(SelfAttentionEncoder.Config(), embedding=embedding, lr=5e-4)
 
 
-def local_sentences(recipe: Recipe) -> Recipe:
-    model = Classifier.Config(
-        embedding=LOCAL, encoder=TINY_CNN, sequence=LstmEncoder.Config(hidden_dim=8)
-    )
-    return tiny(recipe, model=model)
-
-
-@register_with_local("classification/sentences", local_sentences)
+@register_with_local(
+    "classification/sentences",
+    partial(local, encoder=TINY_CNN, sequence=LstmEncoder.Config(hidden_dim=8)),
+)
 def classification_sentences() -> Recipe:
     """A classifier of lists of texts: a convolution over each, and an LSTM over their vectors.
 

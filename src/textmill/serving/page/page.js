@@ -69,13 +69,22 @@ function marked(text, spans) {
   return nest("p", "text", parts);
 }
 
+const linesOf = (text) => text.split("\n").filter((line) => line.trim());
+
+// Of a list of texts, which are lines here, each has a tag, or the last one has the slots.
 function words(text, tags, scores) {
-  const found = text.trim().split(/\s+/);
+  const found = linesOf(text).length === tags.length ? linesOf(text) : text.trim().split(/\s+/);
   return nest("ul", "words", tags.map((tag, n) => {
     const word = nest("li", "", [made("span", found[n] ?? ""), made("small", tag)]);
     word.title = percent(scores[n]);
     return word;
   }));
+}
+
+function holder(text, slots) {
+  const signs = Array.from(text);
+  const fits = slots.every((slot) => signs.slice(slot.start, slot.end).join("") === slot.text);
+  return fits ? text : linesOf(text).at(-1);
 }
 
 // [IN:WAKE wake me [SL:TIME at seven ] ] as lists in lists; null for what is no such tree.
@@ -114,7 +123,7 @@ const TEXTS = [
   (answer, row) => answer.predicted_slots && [
     made("p", answer.predicted_intent, "first"),
     made("p", percent(answer.score), "score"),
-    marked(row[columns[0]], answer.predicted_slots.map((slot) => ({ ...slot, kind: slot.label }))),
+    marked(holder(row[columns[0]], answer.predicted_slots), answer.predicted_slots.map((slot) => ({ ...slot, kind: slot.label }))),
   ],
   // Words with a tag each, and what these mark.
   (answer, row) => Array.isArray(answer.scores) && [
@@ -358,7 +367,7 @@ function fileField() {
 }
 
 function example(row) {
-  const text = columns.map((name) => row[name]).map((cell) => (Array.isArray(cell) ? cell.join(" ") : String(cell)));
+  const text = columns.map((name) => row[name]).map((cell) => (Array.isArray(cell) ? cell.join(cell.some((part) => /\s/.test(part)) ? "\n" : " ") : String(cell)));
   const whole = text.join(" — ");
   const button = made("button", whole.length > SHOWN_EXAMPLE ? `${whole.slice(0, SHOWN_EXAMPLE)}…` : whole);
   button.type = "button";

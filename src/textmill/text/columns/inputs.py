@@ -73,15 +73,17 @@ def text_columns(
     **beside: Unpack[BesideText],
 ) -> dict[str, Column]:
     """The columns of a text, or of several, and of what stands beside it, by role."""
-    text: Column = TextColumn(column, tokenizer, limit=max_length)
-    if max_texts is not None:
-        text = _texts(column, tokenizer, max_length, max_texts)
+    text = _first(TextColumn, column, tokenizer, max_length, max_texts)
     return {"text": text, **columns_beside("text", text, beside)}
 
 
-def _texts(column: str, tokenizer: Tokenizer, length: int | None, most: int) -> Column:
-    assert length is not None, "a task with several texts a row says how long one may be"
-    return TextsColumn(column, tokenizer, length=length, limit=most)
+def _first(
+    kind: type[TextColumn | WordsColumn], name: str, tokenizer: Tokenizer, *most: int | None
+) -> Column:
+    length, texts = most
+    if length is None or texts is None:
+        return kind(name, tokenizer, limit=length)
+    return TextsColumn(name, tokenizer, length=length, limit=texts)
 
 
 def word_columns(
@@ -93,11 +95,7 @@ def word_columns(
     **beside: Unpack[BesideWords],
 ) -> dict[str, Column]:
     """The columns of words, or of texts in their place, and of what stands beside, by role."""
-    words: Column
-    if max_texts is None:
-        words = WordsColumn(column, tokenizer, limit=max_length)
-    else:
-        words = _texts(column, tokenizer, max_length, max_texts)
+    words = _first(WordsColumn, column, tokenizer, max_length, max_texts)
     return {"words": words, **columns_beside("words", words, beside)}
 
 

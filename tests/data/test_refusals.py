@@ -32,7 +32,8 @@ SETTINGS = {
     "a name in CoNLL": (lambda: column_format("conll", {"a": "x"}), "'a'"),
     "no column of SQuAD": (lambda: column_format("squad", ("source",)), "'source'"),
     "a header of JSON": (lambda: column_format("jsonl", ("a",), header=True), "header=false"),
-    "lists of TSV": (lambda: column_format("tsv", ("a",), lists=("a",)), "lists=[]"),
+    "lists of CoNLL": (lambda: column_format("conll", {"a": 0}, lists=("a",)), "lists=[]"),
+    "no column of TSV": (lambda: column_format("tsv", ("a",), lists=("b",)), "'b'"),
     "lines of Arrow": (lambda: column_format("arrow", ("a",), max_line_bytes=9), "max_line_bytes"),
     "an encoding of Parquet": (
         lambda: column_format("parquet", ("a",), encoding="cp1252"),

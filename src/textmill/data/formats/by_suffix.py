@@ -64,6 +64,8 @@ def column_format(name: FileFormat, columns: Columns, **reading: Any) -> RowForm
     """The layout of a file of a format; ``reading`` has some of the settings of `HAVING`."""
     how: Any = {**DEFAULTS, **reading, "lists": tuple(reading.get("lists", ()))}
     _refuse_foreign(name, [setting for setting in how if how[setting] != DEFAULTS[setting]])
+    if unknown := [each for each in how["lists"] if each not in columns]:
+        raise UserError(f"lists: wanted names of columns ({', '.join(columns)}), found {unknown}.")
     lines: Any = {key: how[key] for key in ("max_line_bytes", "encoding")}
     if name in TABLES:
         make = tsv_format if name == "tsv" else csv_format

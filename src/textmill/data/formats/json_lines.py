@@ -79,7 +79,7 @@ def json_lines_format(
         lists: Columns that are lists; a text there is a list of one.
         encoding: That of the file.
     """
-    named = named_places(columns, required, "JSON lines", lists)
+    named = named_places(columns, required, "JSON lines")
     return JsonLinesFormat(*named, max_line_bytes, tuple(lists), encoding=encoding)
 
 
@@ -118,7 +118,7 @@ def parquet_format(
         required: The columns that a row cannot be without; all by default.
         lists: As for `json_lines_format`.
     """
-    named = named_places(columns, required, NAMED, lists)
+    named = named_places(columns, required, NAMED)
     return ColumnarFormat(*named, "parquet", tuple(lists))
 
 
@@ -129,11 +129,11 @@ def arrow_format(
 
     The arguments are those of `parquet_format`.
     """
-    return ColumnarFormat(*named_places(columns, required, NAMED, lists), "arrow", tuple(lists))
+    return ColumnarFormat(*named_places(columns, required, NAMED), "arrow", tuple(lists))
 
 
 def named_places(
-    columns: Columns, required: Sequence[str] | None, what: str, lists: Sequence[str] = ()
+    columns: Columns, required: Sequence[str] | None, what: str
 ) -> tuple[dict[str, int | str], tuple[str, ...]]:
     """Columns by the name they have in the file, and those that a row cannot be without."""
     places: dict[str, int | str] = {}
@@ -144,9 +144,6 @@ def named_places(
                 f"columns: {what} have names, no positions; wanted the name of {name!r} in the "
                 f"file, found {at}."
             )
-    unknown = next((name for name in lists if name not in places), None)
-    if unknown is not None:
-        raise UserError(f"lists: wanted names of columns ({', '.join(places)}), found {unknown!r}.")
     return places, tuple(places if required is None else required)
 
 

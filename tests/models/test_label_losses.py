@@ -1,11 +1,18 @@
 """Losses of labels against torch's own, and what holds for each."""
 
+import numpy as np
 import pytest
 import torch
+from scipy.special import expit, rel_entr, softmax
 from torch.nn import functional as F
 
 from textmill.errors import UserError
-from textmill.models.label_losses import AutoLoss, BinaryCrossEntropy, CrossEntropyLoss
+from textmill.models.label_losses import (
+    AutoLoss,
+    BinaryCrossEntropy,
+    CrossEntropyLoss,
+    averaged_scores,
+)
 
 NAMES = ["a", "b", "c"]
 torch.manual_seed(3)
@@ -96,3 +103,30 @@ def test_the_automatic_loss_is_the_one_that_fits_with_its_settings():
     assert several.weights.tolist() == [3, 1, 1]
     with pytest.raises(UserError, match="label_smoothing is for one label"):
         config.build(names=NAMES, multiple=True)
+
+
+@pytest.mark.parametrize("temperature", [1.0, 4.0])
+def test_the_divergence_from_a_teacher_is_that_of_the_formula(temperature):
+    """With scipy's relative entropy: over all labels, or over a label and its absence."""
+    teacher = 3 * torch.randn(8, 3, generator=torch.Generator().manual_seed(1))
+    for kind, multiple in CASES:
+        loss = kind.Config().build(names=NAMES, multiple=multiple)
+        found = loss.divergence(SCORES, teacher, temperature)
+        told, given = ((x.double() / temperature).numpy() for x in (teacher, SCORES))
+        if kind is CrossEntropyLoss:
+            parts = rel_entr(softmax(told, axis=1), softmax(given, axis=1)).sum(axis=1)
+        else:
+            p, q = expit(told), expit(given)
+            parts = (rel_entr(p, q) + rel_entr(1 - p, 1 - q)).mean(axis=1)
+        np.testing.assert_allclose(found.numpy(), temperature**2 * parts, rtol=1e-4)
+        np.testing.assert_allclose(loss.divergence(teacher, teacher, temperature), 0, atol=1e-6)
+
+
+@pytest.mark.parametrize(("kind", "multiple"), CASES)
+def test_averaged_scores_have_the_mean_of_the_probabilities(kind, multiple):
+    loss = kind.Config().build(names=NAMES, multiple=multiple)
+    made = averaged_scores([loss] * 2, [SCORES, 9 * SCORES.flip(0)])
+    wanted = (loss.probabilities(SCORES) + loss.probabilities(9 * SCORES.flip(0))) / 2
+    torch.testing.assert_close(loss.probabilities(made), wanted)
+    sure = loss.scores_of(loss.log_probabilities(torch.tensor([[200.0, -200.0, 0.0]])))
+    assert sure.isfinite().all()

@@ -261,7 +261,7 @@ def as_line(text: str | bytes) -> bytes:
 def test_the_suite_has_every_task():
     known = registries.tasks
     shipped = {name for name in known.names() if known.get(name).__module__.startswith("textmill.")}
-    assert {*CASES} == shipped
+    assert {*CASES} == shipped - {"ensemble"}  # which is made of runs, and reads by their columns
 
 
 def test_good_rows_count_all(case, task):

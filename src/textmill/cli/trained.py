@@ -97,6 +97,27 @@ def run_calibrate(args: argparse.Namespace) -> int:
     return 0
 
 
+def add_ensemble(parser: argparse.ArgumentParser) -> None:
+    parser.description = (
+        "Joins finished runs into one, which answers with the mean of their probabilities. The new "
+        "run has all their weights: it predicts, is evaluated, exported and served like any other. "
+        "Its data is that of the first run."
+    )
+    parser.add_argument("runs", nargs="+", metavar="RUN", help="run folders of one kind of task")
+    parser.add_argument("--out", required=True, metavar="FOLDER", help="the run folder to write")
+    parser.add_argument(
+        "--checkpoint", default="best", help="of each run: best, last or a name (default: best)"
+    )
+
+
+def run_ensemble(args: argparse.Namespace) -> int:
+    log_to_stderr()
+    from textmill.runs.ensemble import ensemble
+
+    ensemble(args.runs, args.out, checkpoint=args.checkpoint)
+    return 0
+
+
 def add_export(parser: argparse.ArgumentParser) -> None:
     parser.description = (
         "Writes graph, processor and a manifest into one folder, and compares it with "

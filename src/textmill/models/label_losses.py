@@ -1,5 +1,6 @@
 """Losses of labels, as components: sums over the rows of a batch, with their count."""
 
+import math
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -74,6 +75,37 @@ class LabelLoss(Component, nn.Module):
         Of several labels each has its own.
         """
 
+    @property
+    def is_independent(self) -> bool:
+        """Whether each label has a probability of its own (a sigmoid); else they sum to 1."""
+        return self.multiple
+
+    def log_probabilities(self, scores: Tensor) -> Tensor:
+        """The logs of :meth:`probabilities`, with all digits. *Shape:* :math:`(..., L)`."""
+        scores = scores.float()
+        return F.logsigmoid(scores) if self.is_independent else scores.log_softmax(dim=-1)
+
+    def scores_of(self, logs: Tensor) -> Tensor:
+        """Scores that have these :meth:`log_probabilities`. *Shape:* :math:`(..., L)`."""
+        if not self.is_independent:
+            return logs
+        return logs - (-logs.clamp(max=-LEAST_DOUBT).expm1()).log()
+
+    def divergence(self, scores: Tensor, teacher: Tensor, temperature: float) -> Tensor:
+        r"""How far the probabilities of each row are from a teacher's, both at a temperature.
+
+        That is :math:`T^2 \, \mathrm{KL}(p \| q)`, with the probabilities :math:`p` of the scores
+        ``teacher / T`` and :math:`q` of ``scores / T``; of independent labels the mean over them.
+        The factor keeps the size of the gradient (Hinton et al. 2015, "Distilling the Knowledge in
+        a Neural Network", section 2). *Shape:* :math:`(N,L)` twice, to :math:`(N)`.
+        """
+        told, given = teacher.float() / temperature, scores.float() / temperature
+        apart = _relative_entropy(self.log_probabilities(told), self.log_probabilities(given))
+        if self.is_independent:  # a label is there, or it is not
+            apart = apart + _relative_entropy(F.logsigmoid(-told), F.logsigmoid(-given))
+        rows = apart.mean(dim=-1) if self.is_independent else apart.sum(dim=-1)
+        return temperature**2 * rows
+
 
 @registries.losses.register("cross_entropy")
 class CrossEntropyLoss(LabelLoss):
@@ -118,6 +150,8 @@ class BinaryCrossEntropy(LabelLoss):
     Where a row has one label all others are wrong ones (one against the rest).
     """
 
+    is_independent = True
+
     @override
     def each(self, scores: Tensor, targets: Tensor) -> Tensor:
         losses = F.binary_cross_entropy_with_logits(scores, _hot(scores, targets), reduction="none")
@@ -152,6 +186,24 @@ class AutoLoss(LabelLoss):
             )
             built: LabelLoss = chosen.build(names=names, multiple=multiple)
             return built
+
+
+LEAST_DOUBT = 2.0**-40
+"""What a probability lacks of 1 at least, so that its score is finite: 27.7 at most."""
+
+
+def averaged_scores(losses: Sequence[LabelLoss], scores: Sequence[Tensor]) -> Tensor:
+    """Scores, to the first loss, that have the mean of the probabilities that each one's have.
+
+    *Shape:* that of each, :math:`(..., L)`.
+    """
+    logs = [loss.log_probabilities(own) for loss, own in zip(losses, scores, strict=True)]
+    return losses[0].scores_of(torch.stack(logs).logsumexp(dim=0) - math.log(len(logs)))
+
+
+def _relative_entropy(told: Tensor, given: Tensor) -> Tensor:
+    """The terms of a Kullback-Leibler divergence, of two logs of probabilities."""
+    return F.kl_div(given, told, reduction="none", log_target=True)
 
 
 def _hot(scores: Tensor, targets: Tensor) -> Tensor:

@@ -1,6 +1,6 @@
 """Classification of documents, or pairs: one label, or several, by a loss of one's choice."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Unpack
 
 import torch
@@ -15,12 +15,13 @@ from textmill.metrics.classification import Classification, MultiLabel
 from textmill.metrics.label_scores import LabelScores
 from textmill.metrics.metric import Metric
 from textmill.metrics.streaming import Accuracy
-from textmill.models.label_losses import AutoLoss, LabelLoss, multi_hot
+from textmill.models.label_losses import AutoLoss, LabelLoss, averaged_scores, multi_hot
 from textmill.tasks import registries
 from textmill.tasks.column_task import ColumnsTask, UnseenLabelsConfig
 from textmill.tasks.label_checks import never_predicted
-from textmill.tasks.task import Loss, Metrics
-from textmill.text.cells import Rows
+from textmill.tasks.soft_labels import SoftLabels
+from textmill.tasks.task import Batches, Loss, Metrics, Row
+from textmill.text.cells import Rows, placed_errors
 from textmill.text.columns.column import Column
 from textmill.text.columns.inputs import BesideText, text_columns
 from textmill.text.columns.labels import LabelsColumn, label_column
@@ -38,6 +39,9 @@ class LabelConfig(UnseenLabelsConfig):
     loss: AutoLoss.Config | LabelLoss.Config | None = None
     """The loss; null and auto are cross_entropy, and binary_cross_entropy with
     ``labels.multiple``."""
+    soft_labels: SoftLabels.Config | None = None
+    """What a teacher says of the training rows, to learn from beside their own labels, or without:
+    ``task.soft_labels.teacher.path=RUN``."""
     positive: str | None = None
     """A label whose precision, recall and F1 are values of their own, where a text has one."""
     rank_metrics: bool = False
@@ -72,15 +76,45 @@ class LabelTask(ColumnsTask):
             )
         loss = config.loss or AutoLoss.Config()
         self.criterion: LabelLoss = loss.build(names=labels.names, multiple=labels.multiple)
+        soft = config.soft_labels
+        self.soft: SoftLabels | None = None if soft is None else soft.build(names=labels.names)
+
+    @override
+    def batches(self, data: Iterable[Any], *, train: bool, seed: int) -> Batches:
+        self.text.label.optional = train and self.soft is not None
+        return super().batches(data, train=train, seed=seed)
+
+    @override
+    def row_notes(self, rows: Sequence[Row], *, train: bool) -> dict[str, str]:
+        if train and self.soft is not None and self.soft.config.column is not None:
+            with placed_errors(rows):  # what is wrong with one is said before the first step
+                self.soft.read(rows)
+        return {}
+
+    @override
+    def training_step(self, batch: ColumnBatch, examples: Rows = ()) -> Loss:
+        if self.soft is None:
+            return super().training_step(batch, examples)
+        batch, hard_weight = batch.to(self.device), self.soft.config.hard_weight
+        scores, labelled = self.scores(batch), batch["label"] >= 0
+        teacher = self.criterion.scores_of(self.soft.logs(examples, self.device))
+        soft = self.criterion.divergence(scores, teacher, self.soft.config.temperature)
+        share = 1 - hard_weight * (1 if self.text.multiple else labelled.float())
+        hard = hard_weight * self.loss(scores, batch).total
+        return Loss((share * soft).sum() + hard, torch.full((), len(batch), device=self.device))
 
     @override
     def loss(self, scores: Tensor, batch: ColumnBatch) -> Loss:
         targets = batch["label"]
         if self.text.multiple:
             targets = multi_hot(targets, scores.shape[1]).to(scores.dtype)
-        elif not self.module.training:
+        elif self.soft is not None or not self.module.training:  # some may have no label
             scores, targets = scores[targets >= 0], targets[targets >= 0]
         return Loss.of(self.criterion(scores, targets), self.criterion)
+
+    @override
+    def averaged(self, members: Sequence["LabelTask"], scores: Sequence[Tensor]) -> Tensor:
+        return averaged_scores([member.criterion for member in members], scores)
 
     @override
     def answers(self, scores: Tensor, batch: ColumnBatch) -> list[Classified]:

@@ -41,6 +41,8 @@ LOG = logging.getLogger("textmill")
 
 PREDICTION_TOKENS = 4096
 """Padded tokens answered together."""
+OF_SAMPLE = 3
+"""Tells which rows a run learns from apart from what else its seed decides."""
 IN_PARTS = "Give a longer text in parts: the trained model's limit stays."
 """What to do about a row to predict, when settings can no longer be changed."""
 
@@ -58,6 +60,9 @@ class ColumnsTask(Task):
         """What happens to a row with more tokens than the model takes: truncate cuts it, in
         prediction too; skip leaves it out of training and evaluation, and counts it; error refuses
         it."""
+        sample_rate: float = 1.0
+        """Share of the training rows that the run learns from, drawn by its seed: runs of other
+        seeds have other rows, as members of an ensemble should (bagging)."""
 
         def row_check(self, labels: Any = None) -> RowCheck | None:
             """The check that a row must pass, or it counts as a bad row; None for no check.
@@ -77,6 +82,10 @@ class ColumnsTask(Task):
 
     def __init__(self, config: Config, *, module: torch.nn.Module) -> None:
         self.config, self.module = config, module
+        if not 0 < config.sample_rate <= 1:
+            raise UserError(
+                f"task.sample_rate must be above 0 and at most 1, but is {config.sample_rate}."
+            )
 
     @override
     def use_text(self, text: TextProcessor) -> None:
@@ -134,6 +143,15 @@ class ColumnsTask(Task):
     @abstractmethod
     def answers(self, scores: Any, batch: ColumnBatch) -> list[Any]:
         """The typed answer to each row of a batch."""
+
+    def averaged(self, members: Sequence[Any], scores: Sequence[Any]) -> Any:
+        """Scores whose answers are the mean of those of an ensemble's members.
+
+        Args:
+            members: Tasks of this one's kind with the same labels.
+            scores: What each of them makes of a batch.
+        """
+        raise NotImplementedError
 
     # -- what an export computes
 
@@ -206,6 +224,10 @@ class ColumnsTask(Task):
                 kept = np.delete(np.arange(len(rows)), over)
             else:
                 encoded = self.text.cut(encoded)
+        if train and self.config.sample_rate < 1:
+            taken = sampled(len(rows), self.config.sample_rate, seed=seed)
+            kept = taken if kept is None else np.intersect1d(kept, taken)
+            self.note(f"Learns from {len(kept):,} of {len(rows):,} rows.", logging.INFO)
         batches = self._epochs(encoded, batching, seed=seed, rows=kept)
         for name, note in self.row_notes(rows, train=train).items():
             self._warn(note, details, name)
@@ -342,6 +364,12 @@ class UnseenLabelsConfig(ColumnsTask.Config):
     """What happens to an evaluated row with a label or slot that training has not seen: wrong
     counts it as answered wrongly, leaves it out of the loss, and prints how many there are; error
     refuses it, as in training."""
+
+
+def sampled(count: int, rate: float, *, seed: int) -> NDArray[np.int64]:
+    """The numbers of the rows that a run of this seed draws; each row is drawn for itself."""
+    random = np.random.Generator(np.random.PCG64(np.random.SeedSequence([seed % 2**64, OF_SAMPLE])))
+    return np.flatnonzero(random.random(count) < rate)
 
 
 def off_notes(

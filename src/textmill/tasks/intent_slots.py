@@ -156,6 +156,15 @@ class IntentSlots(ColumnsTask):
         return Loss(total, torch.full((), len(wanted), device=total.device))
 
     @override
+    def averaged(
+        self, members: Sequence["IntentSlots"], scores: Sequence[tuple[Tensor, Tensor]]
+    ) -> tuple[Tensor, Tensor]:
+        intents, tags = zip(*scores, strict=True)
+        chances = torch.stack([each.float().softmax(dim=-1) for each in intents]).mean(dim=0)
+        heads = [member.head for member in members]
+        return chances.log(), self.head.averaged(heads, tags)
+
+    @override
     def answers(self, scores: tuple[Tensor, Tensor], batch: ColumnBatch) -> list[Frame]:
         intents, tags = scores[0].float(), scores[1].float()
         wants = intents.softmax(dim=-1).cpu().numpy()

@@ -4,12 +4,14 @@ from collections.abc import Callable
 from typing import Any
 
 from textmill.config.registry import Registry
+from textmill.models.registries import models
 
 tasks = Registry(
     "task",
     {
         "textmill.tasks.classification": ["document_classification", "pair_classification"],
         "textmill.tasks.embedding": ["text_embedding"],
+        "textmill.tasks.ensemble": ["ensemble"],
         "textmill.tasks.intent_slots": ["intent_slots"],
         "textmill.tasks.language_model": ["language_modeling"],
         "textmill.tasks.mask_predict": ["mask_predict_parsing"],
@@ -27,6 +29,7 @@ tasks = Registry(
     },
     plural="tasks",
 )
+models.add({"textmill.tasks.ensemble": ["ensemble"]})
 trained_tasks = Registry("trained task")
 """What loads the task of a finished run for :mod:`textmill.tasks.trained_task`: a room above."""
 

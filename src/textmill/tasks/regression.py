@@ -62,6 +62,10 @@ class NumberTask(ColumnsTask):
         return Loss(total, torch.full((), len(batch), device=scores.device))
 
     @override
+    def averaged(self, members: Sequence[Any], scores: Sequence[Tensor]) -> Tensor:
+        return torch.stack([*scores]).mean(dim=0)
+
+    @override
     def answers(self, scores: Tensor, batch: ColumnBatch) -> list[Estimated]:
         return self.text.decode(scores.squeeze(1).float().cpu().numpy())
 

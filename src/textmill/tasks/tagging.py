@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any, Literal, Unpack
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 from typing_extensions import override
@@ -20,7 +21,7 @@ from textmill.metrics.frames import Trees
 from textmill.metrics.metric import Metric
 from textmill.metrics.streaming import Accuracy
 from textmill.models.crf import LinearChainCrf, tag_scheme
-from textmill.models.label_losses import AutoLoss, LabelLoss
+from textmill.models.label_losses import AutoLoss, LabelLoss, averaged_scores
 from textmill.tasks import registries
 from textmill.tasks.batches.device import at_places, real_places
 from textmill.tasks.column_task import ColumnsTask, UnseenLabelsConfig
@@ -94,6 +95,29 @@ class TagHead:
         rows = zip(lengths, numbers.cpu().numpy(), chances.float().cpu().numpy(), strict=True)
         return [(row[:n], scored[:n]) for n, row, scored in rows]
 
+    def averaged(self, heads: Sequence["TagHead"], scores: Sequence[Tensor]) -> Tensor:
+        """Scores with the mean of the probabilities of words; of random fields, the mean scores.
+
+        With the mean of the transitions, too, which :meth:`join` takes, the probability of a
+        sequence is the geometric mean of the members', brought to a sum of 1 (a logarithmic opinion
+        pool: Smith, Cohn and Osborne 2005).
+        """
+        if self.crf is not None:
+            return torch.stack([*scores]).float().mean(dim=0)
+        return averaged_scores([head.criterion for head in heads], scores)
+
+    def join(self, heads: Sequence["TagHead"]) -> None:
+        """Takes the mean of the transitions of random fields for its own."""
+        fields = [head.crf for head in heads if head.crf is not None]
+        if len(fields) not in (0, len(heads)):
+            raise UserError(
+                f"{len(fields)} of the {len(heads)} members have a random field (model.crf=true) "
+                "and the others none: their scores are of different kinds."
+            )
+        if self.crf is not None:
+            mean = torch.stack([field.transitions.detach() for field in fields]).mean(dim=0)
+            self.crf.transitions.data.copy_(mean)
+
     def outputs(self, scores: Tensor) -> tuple[Tensor, ...]:
         """What an exported graph gives: numbers and probabilities, or scores for the field."""
         if self.crf is not None:
@@ -152,6 +176,10 @@ class TagTask(ColumnsTask):
     def loss(self, scores: Tensor, batch: ColumnBatch) -> Loss:
         count = batch.count("words") if self.module.training else None
         return self.head.loss(scores, batch["tags"], batch.mask("words"), count)
+
+    @override
+    def averaged(self, members: Sequence["TagTask"], scores: Sequence[Tensor]) -> Tensor:
+        return self.head.averaged([member.head for member in members], scores)
 
     @override
     def answers(self, scores: Tensor, batch: ColumnBatch) -> list[Any]:

@@ -26,8 +26,12 @@ class CellError(ValueError):
 def cell_of(value: Any) -> str:
     """A value as text: a number exactly, a list of such values as a `ListCell`.
 
+    An object of numbers, such as the probabilities of labels, is text as JSON.
+
     The task's column types it: ``"3.5"`` is a number where a number is wanted.
     """
+    if isinstance(value, dict) and value and all(type(n) in (int, float) for n in value.values()):
+        return json.dumps(value, ensure_ascii=False)
     if not isinstance(value, list):
         return _scalar(value, "wanted text, a number or a list of them")
     wanted = "wanted a list of texts or numbers"

@@ -23,6 +23,9 @@ class NamedLabels(Column):
         labels: The labels there are, their column, and what stands between two.
     """
 
+    optional: bool = False
+    """Whether a row may have an empty cell: one label is then encoded as ``UNSEEN``."""
+
     def __init__(self, labels: Labels) -> None:
         super().__init__(labels.column, labels=labels)
         self.labels = labels
@@ -54,7 +57,11 @@ class LabelColumn(NamedLabels):
     @override
     def encode(self, values: Sequence[Any]) -> Ragged:
         names = [name for row, value in enumerate(values) for name in self.names(value, row=row)]
+        absent = [row for row, name in enumerate(names) if self.optional and name == ""]
+        for row in absent:
+            names[row] = self.labels[0]
         numbers = self.labels.numbers(names, unseen=self.unseen)
+        numbers[absent] = UNSEEN
         return Ragged(numbers, np.arange(len(numbers) + 1, dtype=np.int64))
 
 

@@ -22,6 +22,7 @@ text_processors = Registry(
     "text processor",
     {
         "textmill.text.processors.column_processor": ["columns"],
+        "textmill.text.processors.ensemble": ["ensemble"],
         "textmill.text.processors.extract": ["extract"],
         "textmill.text.processors.intent_slots": ["intent_slot"],
         "textmill.text.processors.language_model": ["language", "masked"],

@@ -93,7 +93,10 @@ def frames():
 
 def trees():
     texts = [f"[IN:{i} x [SL:{s} [IN:{i} y ] ] z ]" for i in LABELS for s in LABELS]
-    return pairs([*texts, "[IN:a [SL:b y ] ]"])
+    deep = "[IN:a [SL:b [IN:a [SL:b [IN:c y ] ] ] ] ]"
+    return pairs(
+        [*texts, "[IN:a [SL:b y ] ]", deep, "[IN:a x ]", "[IN:a [SL:b [IN:a [SL:b y ] ] ] ]"]
+    )
 
 
 def label_sets():

@@ -1,3 +1,4 @@
+import math
 import re
 
 import pytest
@@ -6,6 +7,7 @@ from textmill.errors import DataError
 from textmill.metrics.classification import micro
 from textmill.metrics.frames import Frames, Node, Trees, read_tree
 from textmill.metrics.metric import MetricError
+from textmill.metrics.tables import labels_table
 
 
 def intent(label, *slots, start=0, end=20):
@@ -116,6 +118,28 @@ def test_any_text_may_be_predicted():
     assert values["intent_accuracy"] == values["frame_accuracy"] == 0.25
     assert (values["slot_precision"], values["slot_recall"]) == (1.0, 0.25)
     assert metric.tallies("bracket", "intent")["IN:INVALID_TREE"].predicted == 3
+
+
+def test_trees_are_counted_by_the_depth_of_the_right_one():
+    flat, slotted = "[IN:A x ]", "[IN:A x [SL:B y ] ]"
+    deep = "[IN:A [SL:B [IN:A [SL:B [IN:A [SL:B x ] ] ] ] ] ]"
+    metric = Trees()
+    metric.update([flat, slotted, slotted, deep], [flat, slotted, "[IN:A x y ]", slotted])
+    values = metric.compute()
+    found = {
+        depth: [
+            values[f"depth/{depth}/{name}"]
+            for name in ("num_examples", "frame_accuracy", "bracket_f1", "tree_f1")
+        ]
+        for depth in ("1", "2", "3", "5+")
+    }
+    assert found["1"] == [1, 1, 1, 1]
+    # Of four intents and slots three are found: of brackets all are right, of trees two.
+    assert found["2"] == [2, 0.5, pytest.approx(6 / 7), pytest.approx(4 / 7)]
+    assert found["3"][0] == 0
+    assert math.isnan(found["3"][2])
+    assert found["5+"] == [1, 0, 0, 0]  # the spans of both are others
+    assert "depth 2  50.0 %" in re.sub(" +", lambda m: m[0][:2], labels_table(values))
 
 
 def test_a_right_parse_must_be_one():

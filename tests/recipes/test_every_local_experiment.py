@@ -19,7 +19,7 @@ QUICK = {  # one of each task
     "language/lstm", "pairs/classification", "pairs/ranking", "pairs/regression", "parsing/top",
     "parsing/mask-predict", "question/transformer", "regression/ngrams", "similarity/ngrams",
     "summarization/extractive-lstm", "summarization/scitldr", "tagging/bilstm",
-    "translation/tatoeba", "trees/bilstm",
+    "translation/tatoeba", "trees/bilstm", "trees/rnng",
 }  # fmt: skip
 
 

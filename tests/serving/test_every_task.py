@@ -20,9 +20,9 @@ KINDS = {
     "pairs/ranking/local": "RankedRow", "parsing/top/local": "TranslatedRow",
     "question/drqa/local": "FoundAnswerRow", "regression/ngrams/local": "EstimatedRow",
     "tagging/bilstm/local": "TaggedRow", "tagging/ner/local": "TaggedRow",
-    "trees/bilstm/local": "ParsedRow",
+    "trees/bilstm/local": "ParsedRow", "trees/rnng/local": "ParsedRow",
 }  # fmt: skip
-LIKE = {"pairs/classification/local", "tagging/bilstm/local"}
+LIKE = {"pairs/classification/local", "tagging/bilstm/local", "trees/rnng/local"}
 """Of the kinds of others."""
 OPTIONS = {
     "parsing/top/local": {"n_best", "beam_size"}, "language/transformer/local": {"n_best"},

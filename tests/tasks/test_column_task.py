@@ -13,6 +13,7 @@ from tests.tasks import test_embedding as embedding
 from tests.tasks import test_extractive_summarization as extracts
 from tests.tasks import test_intent_slots as joint
 from tests.tasks import test_pairs as pairs
+from tests.tasks import test_parsing_by_stack as parsing
 from tests.tasks import test_question_answering as question
 from tests.tasks import test_ranking as ranking
 from tests.tasks import test_regression as regression
@@ -65,6 +66,7 @@ CASES = dict(
         *cases(tagging, tagging.ROWS, 10),  # words: padding is none
         *cases(joint, joint.TAGS, 5),
         *cases(trees, trees.ROWS, 12),
+        *cases(parsing, parsing.ROWS, 28),
         *cases(extracts, extracts.ROWS, 3),  # a text without a sentence has no loss
         *cases(question, question.ALL, 6),
     ]

@@ -98,6 +98,19 @@ CASES = {
         (("who", "a dog", "red"), ("what", "a cat", "blue"), ("how", "so", "pink")), 2,
         wrong={"negative": (7, r"^Row 1, column 'negative': wanted text, found 7 \(int\)")},
     ),
+    "shift_reduce_parsing": Case(
+        "trees/rnng/local",
+        ("source", "target"),
+        (
+            ("call Ann now", "[IN:CALL call [SL:WHO Ann ] now ]"),
+            ("stop", "[IN:STOP stop ]"),
+            ("call Bob", "[IN:CALL call [SL:WHO Bob ] ]"),
+        ),
+        1,
+        ("tokenizer.min_count=1",),
+        wrong={"target": ("[IN:STOP stop", r"^Row 1, column 'target': A tree is written ")},
+        long=r"^1 of 1 rows have more than 3 tokens of 'source': rows 0 \(from 0\)",
+    ),
     "text_embedding": Case(
         "embedding/similarity/local", ("text1", "text2", "score"),
         (("a dog", "an animal", "4"), ("a cat", "a car", "1"), ("red", "a colour", "3")), 1,

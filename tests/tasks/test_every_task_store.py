@@ -22,7 +22,8 @@ EXPERIMENTS = {
     "similarity/ngrams/local": (),
     "tagging/bilstm/local": (*PHRASES, "dictionary.column=words", "tokenizer.min_count=1"),
     "joint/bilstm/local": ("tokenizer.min_count=1",),
-    "trees/bilstm/local": ("tokenizer.min_count=1",), "language/lstm/local": (),
+    "trees/bilstm/local": ("tokenizer.min_count=1",),
+    "trees/rnng/local": ("tokenizer.min_count=1",), "language/lstm/local": (),
     "bert/pretraining/local": (), "question/drqa/local": (),
 }  # fmt: skip
 TEXTS = ["Ann met Bob", "so good", "New York is far away", "late", "Ann is late"] * 4

@@ -1,5 +1,6 @@
 """Frames, an intent with its slots: how many are right as a whole, and how well their parts are."""
 
+import math
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from operator import attrgetter
@@ -54,6 +55,11 @@ def nodes(tree: Node, *, whole: bool) -> tuple[list[Node], list[Node]]:
     return levels
 
 
+def depth_of(tree: Node) -> int:
+    """The most intents and slots that stand in one another; 1 for a tree without slots."""
+    return 1 + max(map(depth_of, tree.children), default=0)
+
+
 def read_tree(text: str) -> Node:
     """Reads ``[IN:LABEL words [SL:LABEL words ] ]`` (Gupta et al. 2018).
 
@@ -85,6 +91,8 @@ def read_tree(text: str) -> Node:
     return root
 
 
+DEEP = 5
+"""Trees of this depth and deeper ones are counted together."""
 _PARTS = ("intent", "slot")
 _WAYS = ("bracket", "tree")
 
@@ -117,6 +125,10 @@ class FrameCounts(HigherIsBetter):
                 both = (nodes(tree, whole=way == "tree") for tree in (gold, predicted))
                 for part, expected, found in zip(_PARTS, *both, strict=True):
                     self._counts[way, part].add(expected, found, attrgetter("label"))
+
+    @property
+    def count(self) -> int:
+        return self._frames["all"]
 
     @override
     def compute(self) -> dict[str, float]:
@@ -176,7 +188,25 @@ class Trees(FrameCounts):
     tree. Such a prediction counts as the intent ``IN:INVALID_TREE`` without slots. Spans are those
     of ``read_tree``, as in PyText: words count only by their length and place, so for parses whose
     words are generated, see ``ExactMatch`` too.
+
+    Of rows whose right tree has a depth (the most intents and slots that stand in one another; 1
+    without slots) of 1 to 4, or of 5 or more, there are ``depth/2/frame_accuracy``, and of intents
+    and slots together ``depth/2/bracket_f1`` and ``depth/2/tree_f1``, and how many such rows there
+    are, ``depth/2/num_examples``.
     """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._by_depth = {str(depth): Frames() for depth in range(1, DEEP)} | {f"{DEEP}+": Frames()}
+
+    @override
+    def add_trees(self, pairs: Iterable[tuple[Node, Node]]) -> None:
+        pairs = list(pairs)
+        super().add_trees(pairs)
+        for gold, predicted in pairs:
+            depth = depth_of(gold)
+            name = str(depth) if depth < DEEP else f"{DEEP}+"
+            self._by_depth[name].add_trees([(gold, predicted)])
 
     @override
     def update(self, gold: Sequence[str], predicted: Sequence[str]) -> None:
@@ -198,7 +228,16 @@ class Trees(FrameCounts):
     def compute(self) -> dict[str, float]:
         frames = self._frames
         share = {"invalid_trees": frames["invalid"] / max(frames["all"], 1)}
-        return {**super().compute(), **nan_without(frames["all"], share)}
+        values = {**super().compute(), **nan_without(frames["all"], share)}
+        for depth, frames_there in self._by_depth.items():
+            found = frames_there.compute()
+            there = {
+                "frame_accuracy": found["frame_accuracy"],
+                **{f"{way}_f1": found[f"{way}/overall_f1"] for way in _WAYS},
+                "num_examples": float(frames_there.count) if frames["all"] else math.nan,
+            }
+            values |= {f"depth/{depth}/{name}": value for name, value in there.items()}
+        return values
 
     @override
     def directions(self) -> Mapping[str, Direction]:

@@ -133,17 +133,24 @@ def values_table(
 
 
 def is_of_label(name: str) -> bool:
-    """Whether a value is one of a single label; there are many, which would hide the others."""
-    return name.startswith("label/")
+    """Whether a value is one of a single label, or of trees of one depth.
+
+    There are many, which would hide the others.
+    """
+    return name.startswith(("label/", "depth/"))
 
 
 def by_label(values: Mapping[str, float]) -> dict[str, dict[str, float]]:
-    """The values named ``label/<name>/<value>``, of each label by their names."""
+    """The values named ``label/<name>/<value>``, of each label by their names.
+
+    Those named ``depth/<depth>/<value>`` are of a label such as ``depth 2``.
+    """
     rows: dict[str, dict[str, float]] = {}
     for name, value in values.items():
         # A label may have a slash in its name, and a value one before a number.
-        if found := re.fullmatch(r"label/(.+?)/([^/]+(?:/[0-9.]+)?)", name):
-            rows.setdefault(found[1], {})[found[2]] = value
+        if found := re.fullmatch(r"(label|depth)/(.+?)/([^/]+(?:/[0-9.]+)?)", name):
+            label = found[2] if found[1] == "label" else f"depth {found[2]}"
+            rows.setdefault(label, {})[found[3]] = value
     return rows
 
 

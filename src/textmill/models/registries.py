@@ -26,6 +26,7 @@ models = Registry(
         ],
         "textmill.models.decoders.pretrained": ["pretrained_language_model"],
         "textmill.models.decoders.pretrained_seq2seq": ["pretrained_seq2seq"],
+        "textmill.models.parsers.rnng": ["rnng"],
         "textmill.models.readers.pretrained": ["pretrained_reader"],
         "textmill.models.readers.reader": ["drqa_reader", "joined_reader"],
         "textmill.models.readers.sentences": ["sentence_scorer"],

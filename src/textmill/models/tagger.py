@@ -64,11 +64,6 @@ class WordEncoder(WordReader):
         word_dropout: float = 0.0
         """Probability of taking a word for the unknown one in training: what is left of it are its
         characters and its neighbours, as of a word that training never saw."""
-        crf: bool = False
-        """Whether a conditional random field scores whole sequences of labels."""
-        constrained: bool = True
-        """Whether the random field answers valid sequences of span labels alone, in which no span
-        begins in its middle. It does not change training."""
 
         def __post_init__(self) -> None:
             require(self, "model", shares=["dropout", "word_dropout"])
@@ -157,8 +152,19 @@ class WordEncoder(WordReader):
         return states
 
 
+class WordLabeler(WordEncoder):
+    """Base of models that score the labels of words."""
+
+    class Config(WordEncoder.Config):
+        crf: bool = False
+        """Whether a conditional random field scores whole sequences of labels."""
+        constrained: bool = True
+        """Whether the random field answers valid sequences of span labels alone, in which no span
+        begins in its middle. It does not change training."""
+
+
 @registries.models.register("tagger")
-class Tagger(WordEncoder):
+class Tagger(WordLabeler):
     """Scores the labels of each word of a text; with ``model.crf``, of whole sequences of labels.
 
     With characters and a conditional random field it is the network of Ma and Hovy 2016, without
@@ -170,7 +176,7 @@ class Tagger(WordEncoder):
 
     def __init__(
         self,
-        config: WordEncoder.Config,
+        config: WordLabeler.Config,
         *,
         tokenizer: HasVocabInfo,
         labels: Sequence[str],
@@ -230,7 +236,7 @@ class TextTagger(Component, nn.Module):
 
 
 @registries.models.register("intent_slot_model")
-class IntentSlotModel(WordEncoder):
+class IntentSlotModel(WordLabeler):
     """Scores a text's intents from its pooled vectors, and each word's tags from its own.
 
     Of the recipe's n-grams a linear classifier, ``wide``, scores intents, to which the encoder adds
@@ -241,7 +247,7 @@ class IntentSlotModel(WordEncoder):
     Transformer encoder.
     """
 
-    class Config(WordEncoder.Config):
+    class Config(WordLabeler.Config):
         pooling: Pooling.Config = MaxPooling.Config()
         """How the words' vectors become the text's."""
         context: TextsConfig | None = None

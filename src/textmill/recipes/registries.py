@@ -38,7 +38,7 @@ _EXPERIMENTS: dict[str, dict[str, tuple[str, ...]]] = {
     "tagging": {
         "joint": ("bilstm", "bilstm-crf", "context", "transformer"),
         "tagging": ("bilstm", "bilstm-crf", "ner", "references", "transformer", "turns"),
-        "trees": ("bilstm",),
+        "trees": ("bilstm", "rnng"),
     },
     "texts": {
         "classification": ("averaging", "bilstm", "docnn", "ngrams", "sentences", "transformer"),

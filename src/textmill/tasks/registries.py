@@ -23,6 +23,7 @@ tasks = Registry(
             "summarization",
             "translation",
         ],
+        "textmill.tasks.parsing": ["shift_reduce_parsing"],
         "textmill.tasks.question_answering": ["question_answering"],
         "textmill.tasks.regression": ["document_regression", "pair_regression"],
         "textmill.tasks.tagging": ["tree_tagging", "word_tagging"],

@@ -32,7 +32,7 @@ from textmill.text.columns.inputs import BesideWords, word_columns
 from textmill.text.columns.labels import TagsColumn, TreesColumn
 from textmill.text.features.labels import UNSEEN, Labels
 from textmill.text.features.tag_spans import Scheme, tag_spans
-from textmill.text.features.tree_tags import TreeTags, tree_of_tags
+from textmill.text.features.tree_tags import TreeTags
 from textmill.text.processors.column_processor import ColumnsText
 from textmill.text.processors.tagging import (
     Parsed,
@@ -324,8 +324,27 @@ def _scheme(chosen: str, labels: Labels) -> Scheme | None:
     return schemes.get(chosen)
 
 
+class TreeTask(ColumnsTask):
+    """Base of tasks whose answer is a tree over the words of its sentence."""
+
+    text: TreesText
+
+    @override
+    def answer_metrics(self) -> dict[str, Metric]:
+        return {"exact_match": ExactMatch.Config().build(), "trees": Trees()}
+
+    @override
+    def measure(self, metrics: Metrics, answers: Sequence[Parsed], rows: Rows) -> None:
+        column: TreesColumn = self.text.tags
+        # Written as answers are: white space around brackets is no part of a tree.
+        gold = [column.written(*column.parts(row[column.name])) for row in rows]
+        given = [answer.tree for answer in answers]
+        metrics["exact_match"].update(given, [[tree] for tree in gold])
+        metrics["trees"].update(gold, given)
+
+
 @registries.tasks.register("tree_tagging")
-class TreeTagging(TagTask):
+class TreeTagging(TreeTask, TagTask):
     """Parses sentences into trees of intents and slots over their own words.
 
     What opens before a word and closes after it is its label (``labels.type=trees``), so any
@@ -359,16 +378,3 @@ class TreeTagging(TagTask):
                 "The labels of words must be what opens and closes at them: set labels.type=trees."
             )
         return TreesText(words, {"tags": TreesColumn(labels)})
-
-    @override
-    def answer_metrics(self) -> dict[str, Metric]:
-        return {"exact_match": ExactMatch.Config().build(), "trees": Trees()}
-
-    @override
-    def measure(self, metrics: Metrics, answers: Sequence[Parsed], rows: Rows) -> None:
-        column, root = self.text.tags, self.text.tags.labels.root
-        # Written as answers are: white space around brackets is no part of a tree.
-        gold = [tree_of_tags(*column.parts(row[column.name]), root=root) for row in rows]
-        given = [answer.tree for answer in answers]
-        metrics["exact_match"].update(given, [[tree] for tree in gold])
-        metrics["trees"].update(gold, given)

@@ -17,7 +17,11 @@ tokenizers = Registry(
 )
 labels = Registry(
     "labels",
-    {"textmill.text.features.labels": ["fitted"], "textmill.text.features.tree_tags": ["trees"]},
+    {
+        "textmill.text.features.labels": ["fitted"],
+        "textmill.text.features.tree_actions": ["tree_actions"],
+        "textmill.text.features.tree_tags": ["trees"],
+    },
     plural="labels",
 )
 slots = Registry("slots", {"textmill.text.features.slots": ["fitted"]}, plural="slots")

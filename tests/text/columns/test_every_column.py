@@ -16,6 +16,7 @@ from textmill.text.columns.labels import (
     LabelsColumn,
     SlotsColumn,
     TagsColumn,
+    TreeActionsColumn,
     TreesColumn,
 )
 from textmill.text.columns.numbers import NumberColumn, Numbers, NumbersColumn
@@ -26,6 +27,7 @@ from textmill.text.features.labels import Labels
 from textmill.text.features.passages import read_passages
 from textmill.text.features.slots import Slots
 from textmill.text.features.spelling import Affixes, Characters
+from textmill.text.features.tree_actions import TreeActions
 from textmill.text.features.tree_tags import TreeTags
 from textmill.text.metadata import SavedTextError
 from textmill.text.processors.extract import OverlapsColumn
@@ -90,6 +92,10 @@ CASES = {
     "trees": Case(
         TreesColumn(TreeTags(["[IN:A", "[SL:B]", "O"], column="c")),
         ["[IN:A x [SL:B y ] z ]", "[IN:A x ]"], [[0, 1, 2], [0]], "[IN:A x",
+    ),
+    "tree_actions": Case(
+        TreeActionsColumn(TreeActions(["IN:A", "SHIFT", "SL:B", "REDUCE"], column="c")),
+        ["[IN:A x [SL:B y ] z ]", "[IN:A x ]"], [[0, 1, 2, 1, 3, 1, 3], [0, 1, 3]], "[IN:A x",
     ),
     "overlaps": Case(OverlapsColumn("c"), [[0.25, 1.0], []], [[0.25, 1.0], []]),
     "slots": Case(

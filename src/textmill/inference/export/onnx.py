@@ -34,6 +34,7 @@ from textmill.models.masked_language_model import MaskedLanguageModel
 from textmill.tasks.column_task import ColumnsTask
 from textmill.tasks.language_model import LanguageModeling
 from textmill.tasks.masked_language_model import MaskedLanguageModeling
+from textmill.tasks.parsing import ShiftReduceParsing
 from textmill.tasks.seq2seq import Seq2Seq
 from textmill.tasks.task import Row, Task
 from textmill.text.columns.column import padded_columns
@@ -48,6 +49,8 @@ class OnnxWriter(ExportWriter):
 
     @override
     def unsupported(self, task: Task) -> list[str]:
+        if isinstance(task, ShiftReduceParsing):
+            return ["it chooses actions one by one, each by the stack that the last has left"]
         if isinstance(task, ColumnsTask):
             return _own_columns(task)
         if isinstance(task, MaskedLanguageModeling):

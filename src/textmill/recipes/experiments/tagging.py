@@ -22,13 +22,16 @@ from textmill.models.encoders.lstm import LstmEncoder
 from textmill.models.encoders.self_attention import SelfAttentionEncoder
 from textmill.models.encoders.sequence import CnnEncoder, SequenceEncoder
 from textmill.models.layers.word_embeddings import AffixEmbedding, CharacterCnn, WordEmbedding
+from textmill.models.parsers.rnng import Rnng
 from textmill.models.tagger import IntentSlotModel, Tagger, TextTagger
 from textmill.recipes.experiments.variants import register_with_local, tiny
 from textmill.tasks.intent_slots import IntentSlots
+from textmill.tasks.parsing import ShiftReduceParsing
 from textmill.tasks.tagging import TreeTagging, WordTagging
 from textmill.text.features.labels import FittedLabels
 from textmill.text.features.slots import FittedSlots
 from textmill.text.features.spelling import FittedAffixes, FittedCharacters
+from textmill.text.features.tree_actions import FittedTreeActions
 from textmill.text.features.tree_tags import FittedTreeTags
 from textmill.text.tokenizers.ngram_tokenizer import FittedNgrams
 from textmill.text.tokenizers.word_tokenizer import FittedWords
@@ -263,3 +266,21 @@ def trees_bilstm() -> Recipe:
         ),
     }
     return Recipe(**{**made, **changed})
+
+
+def local_rnng(recipe: Recipe) -> Recipe:
+    """The recipe with a tiny model."""
+    small = local(recipe, SMALL_LSTM).ingredients
+    return Recipe(**{**small, "model": replace(small["model"], dim=16)})
+
+
+@register_with_local("trees/rnng", local_rnng)
+def trees_rnng() -> Recipe:
+    """A parser over a stack, a recurrent neural network grammar (Gupta et al. 2018)."""
+    made = trees_bilstm().ingredients
+    tagger = made["model"]
+    same = ("embedding", "character_cnn", "encoder", "dropout", "word_dropout")
+    made["model"] = Rnng.Config(**{name: getattr(tagger, name) for name in same})
+    made["labels"] = FittedTreeActions.Config()
+    made["task"] = ShiftReduceParsing.Config()
+    return Recipe(**made)

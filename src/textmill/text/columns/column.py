@@ -18,7 +18,9 @@ columns = Registry(
     "column",
     {
         "textmill.text.columns.dictionary": ["given_kinds", "phrases"],
-        "textmill.text.columns.labels": ["label", "labels", "slots", "tags", "trees"],
+        "textmill.text.columns.labels": [
+            *("label", "labels", "slots", "tags", "tree_actions", "trees")
+        ],
         "textmill.text.columns.numbers": ["number", "numbers"],
         "textmill.text.processors.question_answering": ["answers", "matches", "passage"],
         "textmill.text.processors.extract": ["overlaps", "sentences"],

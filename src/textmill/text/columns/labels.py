@@ -12,6 +12,7 @@ from textmill.text.cells import unlisted, words_in
 from textmill.text.columns.column import Column, columns
 from textmill.text.features.labels import UNSEEN, Labels, one_label, split_labels
 from textmill.text.features.slots import Slots
+from textmill.text.features.tree_actions import TreeActions, actions_of_tags, tree_of_actions
 from textmill.text.features.tree_tags import TreeTags, read_cell, tree_of_tags
 from textmill.text.ragged import Ragged
 
@@ -170,10 +171,10 @@ class TreesColumn(TagsColumn):
     """Trees of intents and slots, written in brackets, as the numbers of their words' tags."""
 
     kind = "trees"
-    labels: TreeTags
 
     def __init__(self, labels: TreeTags) -> None:
         super().__init__(labels)
+        self.root = labels.root
 
     @override
     def names(self, value: Any, *, row: int = 0) -> list[str]:
@@ -182,7 +183,32 @@ class TreesColumn(TagsColumn):
     @override
     def cells(self, encoded: Sequence[Any], texts: Sequence[Any]) -> Sequence[Any]:
         pairs = zip(texts, super().cells(encoded, texts), strict=True)
-        return [tree_of_tags(text.split(), tags, root=self.labels.root) for text, tags in pairs]
+        return [self.written(text.split(), names) for text, names in pairs]
 
     def parts(self, value: Any, *, row: int = 0) -> tuple[list[str], list[str]]:
+        """The words of a tree, and the labels that stand for it."""
         return read_cell(unlisted(value), column=self.name, row=row)
+
+    def written(self, words: Sequence[str], names: Sequence[str]) -> str:
+        """The tree of words that labels stand for."""
+        return tree_of_tags(words[: len(names)], names, root=self.root)
+
+
+@columns.register("tree_actions")
+class TreeActionsColumn(TreesColumn):
+    """Trees of intents and slots, written in brackets, as the numbers of their actions."""
+
+    kind = "tree_actions"
+
+    def __init__(self, labels: TreeActions) -> None:
+        TagsColumn.__init__(self, labels)
+        self.root = labels.root
+
+    @override
+    def parts(self, value: Any, *, row: int = 0) -> tuple[list[str], list[str]]:
+        words, tags = super().parts(value, row=row)
+        return words, actions_of_tags(tags)
+
+    @override
+    def written(self, words: Sequence[str], names: Sequence[str]) -> str:
+        return tree_of_actions(words, names, root=self.root)

@@ -28,7 +28,8 @@ DEEPEST = 100
 """Levels of a tree: people's have below ten."""
 MARK = re.compile(r"\[(?:IN|SL):[^\s\[\]]*|\]|[^\s\]]+")
 """The marks and words of a tree as it is written."""
-_OPENED = re.compile(r"\[([^\[\]]+)")
+OPENED = re.compile(r"\[([^\[\]]+)")
+"""Finds the labels of what a tag opens."""
 
 
 def tags_of_tree(text: str) -> tuple[list[str], list[str]]:
@@ -68,7 +69,7 @@ def tree_of_tags(words: Sequence[str], tags: Sequence[str], *, root: str) -> str
     """
     parts, depth = list[str](), 0
     for number, (word, tag) in enumerate(zip(words, tags, strict=True)):
-        opened = _OPENED.findall(tag)
+        opened = OPENED.findall(tag)
         if not number and not "".join(opened[:1]).startswith("IN:"):
             opened = [root]
         for label in opened:
@@ -91,7 +92,7 @@ class TreeTags(Labels):
         opened = next((name for name in self.names if name.startswith("[IN:")), None)
         if opened is None:
             raise UserError(f"No tag of a word opens an intent, as [IN:CALL. {self.listed}")
-        self.root = _OPENED.findall(opened)[0]
+        self.root = OPENED.findall(opened)[0]
         """The outermost intent of a tree whose first word has none."""
 
 

@@ -20,7 +20,7 @@ from textmill.text.columns.words import WordsColumn
 from textmill.text.features.labels import split_labels
 from textmill.text.features.slots import places_of, text_of
 from textmill.text.features.tag_spans import Scheme, marked_parts
-from textmill.text.features.tree_tags import read_cell, tree_of_tags
+from textmill.text.features.tree_tags import read_cell
 from textmill.text.processors.column_processor import ColumnsText
 from textmill.text.processors.text_processor import Encoded, text_processors
 
@@ -30,9 +30,9 @@ class TaggedWords(Answer):
     """Words with a tag each."""
 
     tags: tuple[str, ...]
-    """A label for each word; of a tree, what opens and closes at it."""
+    """A label for each word; of a tree, what opens and closes at it, or a parser's actions."""
     scores: tuple[float, ...]
-    """The probability of each."""
+    """The probability of each; of actions, one number, that of all together."""
 
     @property
     def score(self) -> float:
@@ -203,6 +203,5 @@ class TreesText(TagsText):
     @override
     def completed(self, answer: Parsed, row: Mapping[str, Any]) -> Parsed:
         column = self.inputs["words"].name
-        words = words_in(row[column], column, 0)[: len(answer.tags)]
-        tree = tree_of_tags(words, answer.tags, root=self.tags.labels.root)
+        tree = self.tags.written(words_in(row[column], column, 0), answer.tags)
         return Parsed(answer.tags, answer.scores, tree)

@@ -1,0 +1,1 @@
+"""Parsers: models that build a tree over a sentence, action by action."""

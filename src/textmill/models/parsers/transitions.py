@@ -8,7 +8,9 @@ from torch import Tensor, nn
 from torch.nn.functional import pad
 
 from textmill.errors import UserError
-from textmill.text.features.tree_actions import REDUCE, SHIFT
+
+SHIFT, REDUCE = "SHIFT", "REDUCE"
+"""The names of two actions; the others are labels."""
 
 
 class Transitions(nn.Module):

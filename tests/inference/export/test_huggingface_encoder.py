@@ -10,6 +10,9 @@ from safetensors.torch import load_file
 
 import textmill
 from tests.runs.test_pretrained import trained
+from textmill.checkpoint.calibration import Calibration
+from textmill.checkpoint.manifest import manifest_of
+from textmill.checkpoint.saved import SavedCheckpoints
 from textmill.errors import UserError
 from textmill.inference.export.huggingface_encoder import Form
 from textmill.models.lora import merged
@@ -89,6 +92,29 @@ def test_labels_of_several_have_a_probability_each(tmp_path):
     ours = textmill.load(run)("dogs bark").scores
     found = pipeline_scores(made.folder, "text-classification", "dogs bark")
     assert found == pytest.approx(ours, abs=1e-5)
+
+
+def calibrate(run, **found):
+    """What ``textmill calibrate`` writes, with a temperature of one's choice."""
+    checkpoint = SavedCheckpoints.of(run).best()
+    facts = {"checkpoint": checkpoint.name, "manifest_sha256": manifest_of(checkpoint)[1]}
+    facts |= {"thresholds": None, "precision": None, "rows": 1}
+    facts |= {"errors": (0, 0), "tables": ((), ())}
+    Calibration(**facts | found).write(checkpoint.parent)
+
+
+def test_a_calibrated_classifier_has_its_temperature_in_the_weights(tmp_path):
+    run = trained("classification", "bert", tmp_path, POOLER)
+    before = textmill.load(run)("dogs bark").scores
+    calibrate(run, temperature=0.01)
+    ours = textmill.load(run)("dogs bark").scores
+    assert ours != pytest.approx(before, abs=0.01)
+    made = exported(run, "the cat", LONG)
+    found = pipeline_scores(made.folder, "text-classification", "dogs bark")
+    assert found == pytest.approx(ours, abs=1e-5)
+    calibrate(run, temperature=2.0, thresholds=dict.fromkeys(before, 0.5))
+    encoder = export(run, "huggingface", out=tmp_path / "alone")
+    assert "for a precision, and no model there has thresholds" in encoder.comparison.sentence
 
 
 def of_readme(folder):

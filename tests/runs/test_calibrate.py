@@ -154,7 +154,7 @@ def test_when_the_run_goes_on_its_new_weights_are_not_calibrated(run, caplog):
     textmill.calibrate(run)
     textmill.train(str(run), ["trainer.max_steps=170"])
     assert load(run, checkpoint="last").task.text.temperature == 1
-    assert "is calibrated, step-00000170 is not" in caplog.text
+    assert "the scores of step-00000170 are as it was trained" in caplog.text
 
 
 def test_of_several_labels_each_has_a_threshold(tmp_path, monkeypatch):

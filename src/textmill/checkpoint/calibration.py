@@ -2,7 +2,7 @@
 
 import logging
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -15,37 +15,39 @@ from textmill.runtime.sealed import seal, unseal
 FORMAT = 1
 DECIDING = ("weights", "calibration")
 """The names of :func:`deciding_digests`."""
+Bin = tuple[float, float, float, float, float]
+"""A line: the edges of a bin of scores, its answers, their mean score, the share that is right."""
 _logger = logging.getLogger("textmill.checkpoint")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Calibration:
-    """What a checkpoint's scores are divided by, from which scores it answers, and how it did."""
+    """What a checkpoint's scores are divided by, and from which scores on it answers."""
 
     checkpoint: str
     """The name of its folder."""
     manifest_sha256: str
-    """Of its manifest: of other weights it says nothing."""
+    """Of its manifest: other weights are not calibrated by it."""
     temperature: float
     thresholds: Mapping[str, float] | None
     """For each label the score above which it is an answer; None: the usual rule."""
     precision: float | None
     """The wanted precision of the thresholds."""
     rows: int
-    """The rows of validation data that it was fitted on."""
+    """How many it was fitted on."""
     errors: tuple[float, float]
     """The calibration error on these rows, before and after."""
-    tables: tuple[Sequence[Sequence[float]], Sequence[Sequence[float]]]
+    tables: tuple[list[Bin], list[Bin]]
     """The lines of the reliability table, before and after."""
 
     @classmethod
     def read(cls, folder: Path) -> "Calibration | None":
         """Reads and checks the file in a folder of checkpoints; None if there is none."""
-        from pydantic import TypeAdapter
-
         path = folder / CALIBRATION
         if not path.is_file() and not path.is_symlink():
             return None
+        from pydantic import TypeAdapter
+
         try:
             content = unseal(read_small(path), path.name, CheckpointError)
             check_version(content, FORMAT, path.name, CheckpointError)
@@ -66,11 +68,10 @@ class Calibration:
         found = cls.read(checkpoint.parent)
         if found is None or found.manifest_sha256 == manifest_of(checkpoint)[1]:
             return found
-        _logger.warning(
-            "%s is calibrated, %s is not: its scores are as they were trained.",
-            found.checkpoint,
-            checkpoint.name,
+        text = (
+            "The calibration is of %s: the scores of %s are as it was trained. Calibrate it anew."
         )
+        _logger.warning(text, found.checkpoint, checkpoint.name)
         return None
 
     def write(self, folder: Path) -> None:

@@ -72,6 +72,7 @@ def add_calibrate(parser: argparse.ArgumentParser) -> None:
 
 def run_calibrate(args: argparse.Namespace) -> int:
     log_to_stderr()
+    from textmill.metrics.calibration import HEADER, reliability
     from textmill.metrics.tables import format_value, text_table
     from textmill.runs.calibrate import calibrate
 
@@ -79,16 +80,7 @@ def run_calibrate(args: argparse.Namespace) -> int:
     before, after = (format_value("calibration_error", error) for error in made.errors)
     print(f"{made.rows:,} rows of valid_data: temperature {made.temperature:.3f}")
     print(f"calibration error {before} before, {after} after")
-    rows = [
-        [
-            f"{low:.3f} - {high:.3f}",
-            f"{n:,.0f}",
-            format_value("share", score),
-            format_value("share", right),
-        ]
-        for low, high, n, score, right in made.tables[1]
-    ]
-    print(text_table(["score", "answers", "mean score", "right"], rows))
+    print(text_table(HEADER, reliability(made.tables[1])))
     if made.thresholds is not None:
         alike = len({*made.thresholds.values()}) == 1
         shown = {"every label": next(iter(made.thresholds.values()))} if alike else made.thresholds

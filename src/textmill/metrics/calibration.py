@@ -6,7 +6,7 @@ error); Clopper and Pearson 1934 (lower bound of a share).
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,12 +14,15 @@ from numpy.typing import NDArray
 from typing_extensions import override
 
 from textmill.metrics.metric import Direction, Metric, aligned, nan_without
+from textmill.metrics.tables import format_value
 
 BINS = 15
 UNIT = 1 << 40
 """Scores are added as whole numbers of 1 / UNIT, so that their order does not matter."""
 LOWEST, HIGHEST = 0.01, 100.0
 """The range of temperatures."""
+HEADER = ("score", "answers", "mean score", "right")
+"""Of a reliability table as text."""
 LEVELS = 20
 """Numbers of answered rows that are tried for a threshold."""
 DOUBT = 0.01
@@ -62,16 +65,23 @@ class CalibrationError(Metric):
     def directions(self) -> dict[str, Direction]:
         return {"calibration_error": "lower"}
 
-    def table(self) -> list[list[float]]:
-        """For each bin with rows: its edges, its rows, their mean score, the share of right ones.
+    def table(self) -> list[tuple[float, float, float, float, float]]:
+        """For each bin that has rows: its edges, their number, mean score, and share of right ones.
 
         A score on an edge belongs to the bin below it.
         """
         return [
-            [place / BINS, (place + 1) / BINS, n, units / UNIT / n, self._right[place] / n]
-            for place, n in sorted(self._rows.items())
-            for units in [self._units[place]]
+            (at / BINS, (at + 1) / BINS, n, self._units[at] / UNIT / n, self._right[at] / n)
+            for at, n in sorted(self._rows.items())
         ]
+
+
+def reliability(table: Iterable[tuple[float, float, float, float, float]]) -> list[list[str]]:
+    """The lines of a table as text."""
+    return [
+        [f"{low:.3f} - {high:.3f}", f"{n:,.0f}", *(format_value("share", each) for each in shares)]
+        for low, high, n, *shares in table
+    ]
 
 
 def fit_temperature(scores: NDArray[Any], right: NDArray[Any], *, independent: bool) -> float:

@@ -19,6 +19,7 @@ from textmill.config.registry import for_ingredient
 from textmill.config.values.raw_values import written
 from textmill.config.values.typed_values import plain
 from textmill.errors import CheckpointError, TextmillError
+from textmill.metrics.calibration import HEADER, reliability
 from textmill.metrics.reporters.html_page import (
     Curve,
     Markup,
@@ -244,19 +245,16 @@ def _calibration(run: Record) -> list[Markup]:
     facts: dict[str, object] = {"temperature": format_value("", found.temperature)}
     facts |= {"rows of valid_data": f"{found.rows:,}", "of the weights of": found.checkpoint}
     curves = [Curve("perfect", [(0.0, 0.0), (1.0, 1.0)])]
-    rows = list[list[object]]()
+    rows = list[list[str]]()
     for when, error, bins in zip(("before", "after"), found.errors, found.tables, strict=True):
         facts[f"calibration error {when}"] = format_value("calibration_error", error)
         curves.append(Curve(when, [(score, right) for *_, score, right in bins], dots=True))
-        for low, high, count, *shares in bins:
-            shown = (format_value("share", share) for share in shares)
-            rows.append([when, f"{low:.3f} - {high:.3f}", f"{count:,.0f}", *shown])
+        rows += [[when, *line] for line in reliability(bins)]
     bounds = [[label, format_value("", bound)] for label, bound in (found.thresholds or {}).items()]
-    header = ["", "score", "answers", "mean score", "right"]
     return [
         cards(facts),
         Markup(f"<div class=curves>{figure('right share', curves, over='score').html}</div>"),
-        details("Reliability", *_table(header, rows, (2, 3, 4))),
+        details("Reliability", *_table(["", *HEADER], rows, (2, 3, 4))),
         *_table(["label", f"answer above, for a precision of {found.precision}"], bounds, (1,)),
     ]
 

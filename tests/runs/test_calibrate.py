@@ -137,7 +137,7 @@ def test_the_report_shows_it_and_verify_finds_a_change(run, capsys):
     textmill.calibrate(run, precision=0.85)
     page = (run / "report.html").read_text()
     assert "<h2>Calibration</h2>" in page
-    assert 'aria-label="right share over scores"' in page
+    assert 'aria-label="accuracy over scores"' in page
     assert "for a precision of 0.85" in page
     assert main(["runs", "verify", str(run)]) == 0
     path = run / CHECKPOINTS / "calibration.json"

@@ -243,7 +243,7 @@ def _calibration(run: Record) -> list[Markup]:
     if found is None:
         return []
     facts: dict[str, object] = {"temperature": format_value("", found.temperature)}
-    facts |= {"rows of valid_data": f"{found.rows:,}", "of the weights of": found.checkpoint}
+    facts |= {"rows of valid_data": f"{found.rows:,}", "checkpoint": found.checkpoint}
     curves = [Curve("perfect", [(0.0, 0.0), (1.0, 1.0)])]
     rows = list[list[str]]()
     for when, error, bins in zip(("before", "after"), found.errors, found.tables, strict=True):
@@ -251,10 +251,11 @@ def _calibration(run: Record) -> list[Markup]:
         curves.append(Curve(when, [(score, right) for *_, score, right in bins], dots=True))
         rows += [[when, *line] for line in reliability(bins)]
     bounds = [[label, format_value("", bound)] for label, bound in (found.thresholds or {}).items()]
+    folded = details("Reliability", *_table(["", *HEADER], rows, (2, 3, 4)))
+    drawn = figure("accuracy", curves, over="score")
     return [
         cards(facts),
-        Markup(f"<div class=curves>{figure('right share', curves, over='score').html}</div>"),
-        details("Reliability", *_table(["", *HEADER], rows, (2, 3, 4))),
+        Markup(f"<div class=curves>{drawn.html}{folded.html}</div>"),
         *_table(["label", f"answer above, for a precision of {found.precision}"], bounds, (1,)),
     ]
 

@@ -84,6 +84,15 @@ def test_an_intent_has_its_slots_in_the_text(opened):
     assert opened.text("#answer .first") == "wake"
     assert opened.text("#answer .score") == "75.0 %"
     assert opened.text("#answer mark") == "at 8time"
+    # Of a conversation, whose turns are lines, they are in the last one.
+    answer(opened, "hello there, who?\nwake me at 8", {**row, "predicted_slots": [slot]})
+    assert opened.text("#answer .text") == "wake me at 8time"
+
+
+def test_labels_of_texts_stand_at_their_lines(opened):
+    row = {"prediction": "hi ask", "score": 0.9, "scores": [1, 0.9]}
+    answer(opened, "good morning\nis it open?\n", row)
+    assert opened.texts("#answer .words li") == ["good morning\nhi", "is it open?\nask"]
 
 
 def test_an_answer_is_marked_in_its_context(opened):

@@ -17,6 +17,9 @@ WORDS = "tokenizer.type=fitted_words"
 PHRASES = ("dictionary.type=phrases", "dictionary.path={folder}/names.tsv")
 EXPERIMENTS = {
     "classification/docnn/local": (WORDS, "dense.type=fitted", *PHRASES),
+    "classification/sentences/local": ("tokenizer.min_count=1",),
+    "joint/context/local": ("tokenizer.min_count=1",),
+    "tagging/turns/local": ("train_data.group_by=null", "tokenizer.min_count=1"),
     "regression/docnn/local": (), "embedding/similarity/local": (),
     "pairs/classification/local": (), "pairs/regression/local": (), "pairs/ranking/local": (),
     "similarity/ngrams/local": (),
@@ -37,7 +40,8 @@ def rows():
             **dict.fromkeys(("text", "words", "text1", "query", "context"), text),
             **dict.fromkeys(("text2", "positive", "question"), words[0]), "id": str(number),
             "negative": words[-1], "label": "odd" if number % 2 else "even",
-            "score": str(number / 2), "source": text, "target": f"[IN:A {text} ]",
+            "turns": ["so", text], "score": str(number / 2),
+            "source": text, "target": f"[IN:A {text} ]",
             "dense": f"[{number}, 0.25]",
             "tags": " ".join("B-per" if word in ("Ann", "Bob") else "O" for word in words),
             "slots": " ".join("B-per" if word in ("Ann", "Bob") else "O" for word in words),

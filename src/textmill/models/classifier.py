@@ -66,7 +66,7 @@ class TextVector(nn.Module):
     @override
     def forward(self, text: Tensor, lengths: Tensor, dictionary: Tensor | None = None) -> Tensor:
         """*Shape:* ids :math:`(B,T)`, lengths :math:`(B)`, found :math:`(B,N,3)`: :math:`(B,H)`."""
-        refuse_texts(text)
+        check_texts(text, several=False)
         x = text if self.embedding is None else self.embedding(text)
         if self.dictionary is not None and dictionary is not None:
             x = torch.cat([x, self.dictionary(dictionary, text.shape[1])], dim=-1)
@@ -77,12 +77,7 @@ class TextVector(nn.Module):
 
         *Shape:* :math:`(B,N,T)` to :math:`(B,N,H)` and :math:`(B)`.
         """
-        if texts.dim() != 3:
-            raise UserError(
-                "The model reads a list of texts of each row, but the task gives it one text: set "
-                "task.max_texts, the most that there may be; or another model, or its "
-                "sequence=null."
-            )
+        check_texts(texts, several=True)
         lengths = (texts != self.pad_idx).sum(dim=-1)
         real = lengths > 0
         # A graph has no number of texts that only data can tell; a device would be waited for.
@@ -109,13 +104,14 @@ class TextVector(nn.Module):
         return out
 
 
-def refuse_texts(ids: Tensor) -> None:
-    """Refuses lists of texts for a model that reads one text."""
-    if ids.dim() != 2:
+def check_texts(ids: Tensor, *, several: bool) -> None:
+    """Refuses lists of texts for a model that reads one text, or one text for one of lists."""
+    if ids.dim() != 2 + several:
+        reads, gives = ("a list of texts", "one text")[:: 1 if several else -1]
         raise UserError(
-            "Each row is a list of texts, as task.max_texts says, but the model reads one text: "
-            "set model.sequence.type=lstm of a classifier, or model.type=text_tagger for labels "
-            "of texts; or leave out task.max_texts."
+            f"The model reads {reads} of each row, but the task gives it {gives}. Lists take both "
+            "task.max_texts and a model of them: model.sequence.type=lstm of a classifier, or "
+            "model.type=text_tagger."
         )
 
 

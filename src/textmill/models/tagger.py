@@ -15,7 +15,7 @@ from textmill.models import registries
 from textmill.models.classifier import (
     TextsConfig,
     TextSequence,
-    refuse_texts,
+    check_texts,
     sequence_encoder,
 )
 from textmill.models.crf import LinearChainCrf
@@ -129,7 +129,7 @@ class WordEncoder(WordReader):
         :math:`(B,N,3)`; ids of the texts around it :math:`(B,N,W)`; to :math:`(B,T,H)`, or
         :math:`(B,1,H)` of texts without a word.
         """
-        refuse_texts(words)
+        check_texts(words, several=False)
         if (context is None) != (self.context is None):
             raise UserError(
                 "task.context names the column of the texts around a text, and model.context says "

@@ -10,7 +10,7 @@ from typing_extensions import override
 
 from textmill.errors import UserError
 from textmill.text.answers import Answer, MarkedText
-from textmill.text.cells import Rows, cell_at
+from textmill.text.cells import Rows, cell_at, whole_column
 from textmill.text.columns.column import Column
 from textmill.text.columns.inputs import BESIDE_WORDS, WORD_KINDS
 from textmill.text.columns.labels import LabelColumn, LabelsColumn, SlotsColumn
@@ -94,7 +94,7 @@ class IntentSlotText(ColumnsText):
         return row[self.labels.column], self._read(row, text, number)
 
     def _said(self, row: Mapping[str, Any], number: int = 0) -> str:
-        return text_of(cell_at(row, self.column, number), self.column, number)
+        return text_of(cell_at(row, self.column, number), whole_column(self.column), number)
 
     def _read(self, row: Mapping[str, Any], text: str, number: int) -> list[SlotSpan]:
         slots = self.slots

@@ -18,6 +18,7 @@ from textmill.data.rows import Rows
 from textmill.data.text_pairs import TextPairs
 from textmill.preflight.load_data import DATA
 from textmill.tasks.batches.row_batches import RowBatches, RowSource, is_row
+from textmill.text.cells import unlisted
 from textmill.text.processors.text_processor import TextProcessor
 from textmill.training.loop import Trainer
 
@@ -38,7 +39,7 @@ def first_row(text: TextProcessor, data: object) -> str:
         return ""
     row = rows[0]
     given, wanted = (
-        ", ".join(f"{name} {shortened(row[name])}" for name in names if name in row)
+        ", ".join(f"{name} {shortened(unlisted(row[name]))}" for name in names if name in row)
         for names in (text.input_columns, text.target_columns)
     )
     return f"train_data begins with: {given}" + (f" -> {wanted}" if wanted else "")

@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
-from benchmarks.results import bar, intents, pretrained, references, summaries
+from benchmarks.results import bar, few, intents, pretrained, references, summaries
 from benchmarks.results.found import FailedError
 from benchmarks.results.jobs import JOBS, Job, chosen
 from benchmarks.results.ledger import Ledger
@@ -41,7 +41,7 @@ def main(words: Sequence[str] | None = None, declared: Sequence[Job] = JOBS) -> 
         "jobs",
         nargs="*",
         metavar="JOB",
-        help="names, families, intents, linear, pretrained, references or summaries",
+        help="names, families, few, intents, linear, pretrained, references or summaries",
     )
     home = os.environ.get("TEXTMILL_DATA", "data")
     parser.add_argument("--data", type=Path, default=Path(home), help="the folder of data sets")
@@ -77,6 +77,8 @@ def of_another_table(args: argparse.Namespace, parser: argparse.ArgumentParser) 
     places = args.data.resolve(), args.out.resolve(), args.page
     if args.jobs == ["linear"]:
         bar.main(*places, measured=not args.table)
+    elif args.jobs == ["few"]:
+        few.main(*places, seeds=args.seeds or 5, measured=not args.table)
     elif args.jobs == ["intents"]:
         intents.main(*places, seeds=args.seeds or 3, measured=not args.table)
     elif args.jobs == ["references"]:

@@ -4,12 +4,22 @@ import json
 import random
 import sys
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
-from benchmarks.results import bar, intents, measuring, pretrained, references, summaries, table
+from benchmarks.results import (
+    bar,
+    few,
+    intents,
+    measuring,
+    pretrained,
+    references,
+    summaries,
+    table,
+)
 from benchmarks.results.__main__ import PAGE, main
 from benchmarks.results.jobs import JOBS, NEAR, Figure, Job
 from benchmarks.results.ledger import Ledger
@@ -20,7 +30,7 @@ from tests.pretrained_checkpoints import save_encoder
 from tests.warm_textmill import warm_programs
 from textmill.recipes import registries
 
-TABLES = (table, bar, intents, references, summaries, pretrained)
+TABLES = (table, bar, few, intents, references, summaries, pretrained)
 WORDS = {"ham": ["lunch", "home", "later"], "spam": ["prize", "free", "win"]}
 JOB = Job(
     name="tiny",
@@ -107,6 +117,26 @@ def test_intents_that_are_below_by_more_than_a_standard_error_are_marked(tmp_pat
         ledger.add({**line, "intents": value, "slots": 50.0, "frames": 40.0})
     cells = [cell.strip() for cell in intents.table(ledger, 1).splitlines()[-1].split("|")]
     assert (cells[7], cells[-2]) == ("1.50", verdict)
+
+
+def test_few_rows_are_drawn_by_label_measured_once_and_compared(made, monkeypatch):
+    monkeypatch.setattr(few, "SETS", {"sms-spam": few.SETS["sms-spam"]})
+    monkeypatch.setattr(few, "SIZES", (2,))
+    seen = []
+
+    def answers(train, texts, *, seed, folder, part):
+        seen.append([label for label, _ in train])
+        return ["ham" if part != few.PRETRAINED or n % 4 else "spam" for n in range(len(texts))]
+
+    parts = {name: partial(answers, part=name) for name in few.PARTS}
+    monkeypatch.setattr(few, "PARTS", parts)
+    lines, page, _ = made("few", "--seeds", "2", ledger="few")
+    assert seen == [["ham"] * 2 + ["spam"] * 2] * 6
+    accuracy = {line["part"]: line["accuracy"] for line in lines}
+    assert accuracy[few.FEW] == 50.0
+    assert "| sms-spam | 2 | 2 | 50.00 ± 0.00 |" in page
+    assert f"| {50 - accuracy[few.PRETRAINED]:.2f} ± 0.00 |" in page
+    assert made("few", "--seeds", "2", ledger="few")[0] == lines
 
 
 def test_summaries_are_measured_once(made, data, monkeypatch):

@@ -28,6 +28,10 @@ COMPARED = [
 """Rows of one step are compared with each other; the last batch of an epoch has a single row."""
 OFF = {
     "classification/docnn/local": ["model.dropout=0", "model.embedding.dropout=0"],
+    "classification/averaging/local": [
+        *("task.type=contrastive_classification", "train_data.batch_size=7"),
+        *("model.dropout=0", "model.embedding.dropout=0", "model.encoder.word_dropout=0"),
+    ],
     "tagging/bilstm-crf/local": ["model.dropout=0", "model.word_dropout=0"],
     "language/transformer/local": ["model.dropout=0"],
     "language/lstm/local": ["model.dropout=0", "trainer.max_steps=60"],

@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from tests.tasks import test_classification as classification
+from tests.tasks import test_contrastive as contrastive
 from tests.tasks import test_embedding as embedding
 from tests.tasks import test_extractive_summarization as extracts
 from tests.tasks import test_intent_slots as joint
@@ -59,6 +60,7 @@ def cases(module, rows, targets):
 CASES = dict(
     [
         *cases(classification, classification.ROWS, 5),
+        *cases(contrastive, contrastive.ROWS, 6),
         *cases(regression, regression.ROWS, 4),
         *cases(pairs, pairs.ROWS, 5),
         *cases(ranking, ranking.ROWS, 4),
@@ -78,8 +80,10 @@ for name in extracts.VARIANTS:  # a summary is not in its batch
     CASES[f"extractive_summarization: {name}"] = replace(
         CASES[f"extractive_summarization: {name}"], read_back=False
     )
-for name in ("negatives", "wrong texts", "cosent"):
-    CASES[f"embedding: {name}"] = replace(CASES[f"embedding: {name}"], alone=False)
+COMPARED = [f"contrastive: {name}" for name in contrastive.VARIANTS]
+COMPARED += [f"embedding: {name}" for name in ("negatives", "wrong texts", "cosent")]
+for name in COMPARED:
+    CASES[name] = replace(CASES[name], alone=False)
 
 
 @pytest.fixture(params=CASES)

@@ -257,7 +257,12 @@ class TextScores(Component, nn.Module):
         :class:`~textmill.models.layers.word_embeddings.DictionaryEmbedding` takes it,
         :math:`(B,K,3)`; ids of n-grams :math:`(B,G)`.
         """
-        vector = self.text(text, lengths, dictionary)
+        return self.scored(self.text(text, lengths, dictionary), dense=dense, ngrams=ngrams)
+
+    def scored(
+        self, vector: Tensor, *, dense: Tensor | None = None, ngrams: Tensor | None = None
+    ) -> Tensor:
+        """The scores of texts by their vectors, :math:`(B,H)`; the rest as in :meth:`forward`."""
         if dense is not None:
             vector = torch.cat([vector, dense], dim=1)
         out: Tensor = self.scores(vector)

@@ -143,3 +143,37 @@ class CoSent(EmbeddingLoss):
         total = F.pad(apart.flatten(), (1, 0)).logsumexp(dim=0)
         count = vectors.new_tensor(len(vectors))
         return total * count, count
+
+
+def supervised_contrastive(vectors: Tensor, labels: Tensor, *, temperature: float) -> Tensor:
+    r"""How far each row is from the rows of its label, beside all others: :math:`(B)`.
+
+    .. math::
+        \ell_i = -\frac{1}{|P_i|} \sum_{p \in P_i}
+            \log \frac{\exp(s_{ip} / \tau)}{\sum_{j \ne i} \exp(s_{ij} / \tau)}
+
+    where :math:`s` are cosines and :math:`P_i` the other rows with the label of row :math:`i`. The
+    loss of a row that is the only one with its label is 0.
+
+    Source: Khosla et al. 2020, "Supervised Contrastive Learning", equation 2.
+
+    Args:
+        vectors: *Shape:* :math:`(B,H)`.
+        labels: The number of each row's label. *Shape:* :math:`(B)`.
+        temperature: What cosines are divided by, :math:`\tau`.
+
+    Example:
+        >>> x = torch.tensor([[1.0, 0.0], [2.0, 0.0], [0.0, 3.0]])
+        >>> supervised_contrastive(x, torch.tensor([0, 0, 1]), temperature=1.0)
+        tensor([0.3133, 0.3133, 0.0000])
+    """
+    units = F.normalize(vectors.float(), dim=-1)
+    kind = vectors.device.type
+    with torch.autocast("cpu" if kind == "meta" else kind, enabled=False):  # 3 digits are few
+        cosines = units @ units.T / temperature
+    itself = torch.eye(len(labels), dtype=torch.bool, device=labels.device)
+    same = (labels[:, None] == labels) & ~itself
+    others = cosines.masked_fill(itself, -torch.inf).logsumexp(dim=1)  # -inf if there are none
+    counts = same.sum(dim=1)
+    lost = (others[:, None] - cosines).where(same, 0.0).sum(dim=1)
+    return lost / counts.clamp(min=1)

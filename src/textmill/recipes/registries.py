@@ -69,6 +69,7 @@ experiments.add(
     {
         "textmill.recipes.experiments.pretrained": [
             *(f"{family}/pretrained" for family in _PRETRAINED),
+            "classification/few",
             "summarization/extractive",
         ]
     }

@@ -15,8 +15,11 @@ from textmill.metrics.classification import Classification, MultiLabel
 from textmill.metrics.label_scores import LabelScores
 from textmill.metrics.metric import Metric
 from textmill.metrics.streaming import Accuracy
+from textmill.models.classifier import Classifier
+from textmill.models.embedding_losses import supervised_contrastive
 from textmill.models.label_losses import AutoLoss, LabelLoss, averaged_scores, multi_hot
 from textmill.tasks import registries
+from textmill.tasks.batches.row_batches import ComparedRows
 from textmill.tasks.column_task import ColumnsTask, UnseenLabelsConfig
 from textmill.tasks.label_checks import never_predicted
 from textmill.tasks.soft_labels import SoftLabels
@@ -211,6 +214,81 @@ class DocumentClassification(LabelTask):
         how = {name: getattr(config, name) for name in ("column", "max_length", "max_texts")}
         inputs = text_columns(tokenizer, **how, **beside)
         super().__init__(config, inputs, module=module, labels=labels)
+
+
+@registries.tasks.register("contrastive_classification")
+class ContrastiveClassification(DocumentClassification):
+    """Gives texts a label; training also compares the vectors of a batch's texts with each other.
+
+    The training loss is ``task.loss`` plus ``task.contrast`` times the supervised contrastive loss
+    (:func:`~textmill.models.embedding_losses.supervised_contrastive`) of the texts' pooled vectors,
+    which pulls texts with the same label together and pushes others apart. A row is compared with
+    those of its micro-batch, on all ranks. Everything else is as in ``document_classification``:
+    the loss of an evaluation is ``task.loss`` alone.
+
+    Source: Gunel et al. 2021, "Supervised Contrastive Learning for Pre-trained Language Model
+    Fine-tuning".
+    """
+
+    class Config(DocumentClassification.Config):
+        contrast: float = 1.0
+        """How much the contrastive loss counts beside ``task.loss``; 0 leaves it out."""
+        temperature: float = 0.1
+        """What cosines are divided by in the contrastive loss. A lower one looks more at the
+        nearest texts of other labels."""
+
+        @override
+        def __post_init__(self) -> None:
+            super().__post_init__()
+            require(self, "task", positive=["temperature"], not_negative=["contrast"])
+
+    config: Config
+    module: Classifier
+
+    def __init__(
+        self,
+        config: Config,
+        *,
+        module: torch.nn.Module,
+        tokenizer: Tokenizer,
+        labels: Labels,
+        **beside: Unpack[BesideText],
+    ) -> None:
+        if labels.multiple:
+            raise UserError(
+                "task.type=contrastive_classification compares texts by the one label that each "
+                "has, but labels.multiple is true. Set task.type=document_classification."
+            )
+        if not isinstance(module, Classifier):
+            raise UserError(
+                "task.type=contrastive_classification compares the vectors of a model of "
+                f"model.type=classifier, but the model is a {type(module).__name__}. Set that, or "
+                "task.type=document_classification."
+            )
+        if config.soft_labels is not None:
+            raise UserError(
+                "task.soft_labels is for task.type=document_classification, but it is "
+                "contrastive_classification, which compares rows by their own labels. Leave one "
+                "of them out."
+            )
+        super().__init__(config, module=module, tokenizer=tokenizer, labels=labels, **beside)
+        self.compared_rows = ComparedRows()
+
+    @override
+    def training_step(self, batch: ColumnBatch, examples: Rows = ()) -> Loss:
+        batch = batch.to(self.device, non_blocking=True)
+        texts, beside = self.inputs(batch)
+        vectors = self.module.text(*texts, dictionary=beside.pop("dictionary", None))
+        own = self.loss(self.module.scored(vectors, **beside), batch)
+        apart = self.compared_rows.loss(self._apart, vectors, batch["label"]).total
+        sums = {"contrastive": apart.detach()}
+        return Loss(own.total + self.config.contrast * apart, own.count, sums)
+
+    def _apart(self, vectors: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
+        """The sum of the contrastive loss; rows count as much as in ``task.loss``."""
+        weights = self.criterion.weights.to(labels.device)[labels]
+        each = supervised_contrastive(vectors, labels, temperature=self.config.temperature)
+        return (each * weights).sum(), weights.sum()
 
 
 @registries.tasks.register("pair_classification")

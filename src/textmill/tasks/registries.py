@@ -9,7 +9,11 @@ from textmill.models.registries import models
 tasks = Registry(
     "task",
     {
-        "textmill.tasks.classification": ["document_classification", "pair_classification"],
+        "textmill.tasks.classification": [
+            "contrastive_classification",
+            "document_classification",
+            "pair_classification",
+        ],
         "textmill.tasks.embedding": ["text_embedding"],
         "textmill.tasks.ensemble": ["ensemble"],
         "textmill.tasks.intent_slots": ["intent_slots"],

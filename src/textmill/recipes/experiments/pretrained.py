@@ -33,7 +33,7 @@ from textmill.recipes.experiments.tagging import (
     trees_bilstm,
 )
 from textmill.recipes.experiments.texts import classification_transformer, regression_docnn
-from textmill.tasks.classification import PairClassification
+from textmill.tasks.classification import ContrastiveClassification, PairClassification
 from textmill.tasks.generation import (
     ExtractiveSummarization,
     SemanticParsing,
@@ -49,6 +49,7 @@ from textmill.text.features.spelling import PretrainedPieces
 from textmill.text.tokenizers.pretrained import PretrainedTokenizer
 from textmill.text.tokenizers.word_tokenizer import FittedWords
 from textmill.training import AdamW, Linear, Selection, Trainer
+from textmill.training.progress import Every
 
 ENCODER: SequenceEncoder.Config = PretrainedEncoder.Config()
 EPOCHS = 5
@@ -81,6 +82,22 @@ def classification_pretrained() -> Recipe:
     """A pretrained encoder (BERT, RoBERTa, MiniLM, ...), fine-tuned on rows of label, text."""
     model = Classifier.Config(encoder=ENCODER, dropout=0.1)
     return fine_tuned(classification_transformer(), model=model)
+
+
+@register_experiment("classification/few")
+def classification_few() -> Recipe:
+    """A pretrained encoder, fine-tuned on a few rows of each label, such as 8; label, text."""
+    return fine_tuned(
+        classification_transformer(),
+        task=ContrastiveClassification.Config(),
+        model=Classifier.Config(encoder=ENCODER, dropout=0.1),
+        trainer=Trainer.Config(
+            max_steps=60,
+            evaluate_every=Every(20, "steps"),
+            selection=Selection.Config(metric="accuracy"),
+        ),
+        fast=("scores.*",),
+    )
 
 
 @register_experiment("embedding/pretrained")

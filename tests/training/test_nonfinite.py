@@ -64,7 +64,7 @@ def poisoned(bench, monkeypatch, request):
 def broken(bench):
     """The steps with the poisoned row, and the trainer's data as it is drawn."""
     trainer = bench.but(folder=bench.folder / "drawn").make()
-    groups = [trainer.data.group(step) for step in range(1, STEPS + 1)]
+    groups = [trainer.data.groups(step, None)[0] for step in range(1, STEPS + 1)]
     return [
         step
         for step, group in enumerate(groups, 1)

@@ -16,14 +16,15 @@ from textmill.metrics.reporters.jsonl import JsonLines, Predictions
 from textmill.models.classifier import Classifier
 from textmill.models.encoders.lstm import LstmEncoder
 from textmill.models.layers.word_embeddings import WordEmbedding
+from textmill.models.poolings import MeanPooling
 from textmill.models.tagger import Tagger
 from textmill.runtime.devices import Env, Experiment
 from textmill.tasks.classification import DocumentClassification
+from textmill.tasks.multitask import Multitask, TaskSource, share_parameters
 from textmill.tasks.tagging import WordTagging
 from textmill.text.features.labels import Labels
 from textmill.text.tokenizers.word_tokenizer import WordTokenizer
 from textmill.training import AdamW, Constant, Every, Selection, Trainer
-from textmill.training.sources import JointTask, TaskSource
 
 WORDS = ("cat", "dog", "runs", "eats")
 TEXTS = [f"{a} {b}" for a in WORDS for b in WORDS]
@@ -34,7 +35,7 @@ TAGGED = [
 ]
 
 
-def sources(**weights):
+def sources():
     """Documents and words, read by one embedding and one encoder."""
     torch.manual_seed(0)
     random.seed(0)
@@ -55,14 +56,13 @@ def sources(**weights):
     rows = {"documents": (documents, DOCUMENTS), "tags": (tags, TAGGED)}
     return [
         TaskSource(
-            name=name, task=task, train_data=data[:10], valid_data=data[10:], test_data=data[:4],
-            weight=weights.get(name, 1.0),
+            name=name, task=task, train_data=data[:10], valid_data=data[10:], test_data=data[:4]
         )
         for name, (task, data) in rows.items()
-    ]  # fmt: skip
+    ]
 
 
-def make(folder, *callbacks, given=None, **settings):
+def make(folder, *callbacks, given=None, several=None, **settings):
     xp = Experiment(folder=folder, recipe="joint")
     folder.mkdir(parents=True, exist_ok=True)
     given = sources() if given is None else given
@@ -70,9 +70,9 @@ def make(folder, *callbacks, given=None, **settings):
         "max_steps": 30, "accumulate": 2, "evaluate_every": Every(10), "save_every": Every(3),
         "report_every": Every(5), "selection": Selection.Config(metric="tags/token_accuracy"),
     }  # fmt: skip
-    task = JointTask(given)
+    task = Multitask.Config(share=(), **several or {}).build(sources=given)
     return Trainer.Config(**{**defaults, **settings}).build(
-        task=task, train_data=(), optimizer=AdamW.Config(lr=2e-2).build(module=task.module),
+        task=task, optimizer=AdamW.Config(lr=2e-2).build(module=task.module),
         lr_scheduler=Constant.Config().build(), env=Env(), xp=xp,
         reporters=[JsonLines.Config().build(xp=xp), Predictions.Config().build(xp=xp)],
         callbacks=callbacks,
@@ -126,23 +126,96 @@ def test_what_tasks_share_is_counted_moved_and_saved_once(tmp_path):
     assert sorted(p.name for p in (path / "text").iterdir()) == ["documents", "tags"]
 
 
-def test_sources_are_drawn_by_weight_and_by_seed_and_step_alone(tmp_path):
-    def drawn(seed, steps):
-        trainer = make(tmp_path, given=sources(tags=3.0), seed=seed)
-        return [trainer.data.group(step).source.name for step in steps]
+def test_sources_are_drawn_by_weight_size_and_progress_by_seed_and_step_alone(tmp_path):
+    def drawn(seed=1, steps=range(1, 401), **several):
+        given = sources()
+        given[1] = replace(given[1], train_data=TAGGED[:10] * 100)
+        trainer = make(tmp_path, given=given, seed=seed, several=several)
+        names = [group.source.name for step in steps for group in trainer.data.groups(step, 400)]
+        sizes.update({source.name: source.size for source in trainer.data.all})
+        return names, Counter(names)["tags"] / len(names)
 
-    first = drawn(1, range(1, 401))
-    assert 0.7 < Counter(first)["tags"] / 400 < 0.8
-    assert drawn(1, range(201, 221)) == first[200:220]
-    assert drawn(2, range(1, 401)) != first
+    sizes = {}
+
+    shares = {"weights": {"tags": 3.0}, "size_power": 0.0}
+    first, share = drawn(**shares)
+    assert 0.7 < share < 0.8  # 3 of 4
+    assert drawn(steps=range(201, 221), **shares)[0] == first[200:220]
+    assert drawn(seed=2, **shares)[0] != first
+    assert 0.45 < drawn(size_power=0.0)[1] < 0.55
+    share = sizes["tags"] / sum(sizes.values())
+    assert share > 0.6
+    assert abs(drawn()[1] - share) < 0.05
+    annealed = {"last_size_power": 0.0}
+    early, late = range(1, 101), range(301, 401)
+    assert drawn(steps=early, **annealed)[1] > drawn(steps=late, **annealed)[1] + 0.1
 
 
-def test_a_run_of_several_sources_ends_when_each_has_had_its_epochs(tmp_path):
-    trainer = make(tmp_path, max_steps=None, max_epochs=2, given=sources(tags=9.0))
-    assert trainer.total is None
+def test_a_step_of_all_tasks_is_the_weighted_sum_of_their_mean_losses(tmp_path):
+    several = {"steps": "all", "weights": {"tags": 0.5}}
+    trainer = make(tmp_path, several=several, accumulate=1, clip_norm=None)
+    for module in trainer.task.module.modules():
+        module.p = 0.0  # dropout
+    groups = trainer.data.groups(1, None)
+    assert [group.source.name for group in groups] == ["documents", "tags"]
+    found = trainer.updates.gradient(groups, step=1)
+    losses = [batch.loss() for group in groups for batch in group.batches]
+    wanted = losses[0].total / losses[0].count + 0.5 * losses[1].total / losses[1].count
+    expected = torch.autograd.grad(wanted, found.parameters)
+    torch.testing.assert_close(found.total, wanted.detach())
+    torch.testing.assert_close(found.tensors, list(expected))
+    torch.testing.assert_close(found.norm, torch.stack([g.norm() for g in expected]).norm())
+
+
+def test_an_epoch_of_several_tasks_has_all_their_batches(tmp_path):
+    trainer = make(tmp_path, max_steps=None, max_epochs=2, accumulate=1)
+    batches = sum(source.size for source in trainer.data.all)
+    assert trainer.total == 2 * batches
     progress = trainer.fit()
-    assert progress.epochs == 2
-    assert trainer.data.all[1].groups.epochs > 2
+    assert (progress.epochs, progress.steps) == (2, 2 * batches)
+
+
+def test_a_task_without_training_data_is_measured_alone(tmp_path):
+    documents, tags = sources()
+    other = replace(documents, name="other", train_data=None, valid_data=DOCUMENTS[:3])
+    trainer = make(tmp_path, given=[documents, tags, other], max_steps=10)
+    trainer.fit()
+    (line,) = [line for line in metrics_of(tmp_path) if line["split"] == "valid"]
+    assert line["other/accuracy"] != line["documents/accuracy"]
+    assert not [name for name in trainer.parts if "other" in name]
+
+
+def test_the_mean_of_what_tasks_are_selected_by_selects(tmp_path):
+    given = [replace(sources()[0], selected="accuracy"), replace(sources()[1], selected="loss")]
+    trainer = make(tmp_path, given=given, selection=Selection.Config(metric="mean"))
+    trainer.fit()
+    for line in (line for line in metrics_of(tmp_path) if line["split"] == "valid"):
+        assert line["mean"] == (line["documents/accuracy"] - line["tags/loss"]) / 2
+
+
+def test_parts_of_one_name_share_their_parameters_and_others_are_refused():
+    parts = {
+        "embedding": WordEmbedding.Config(dim=8), "encoder": LstmEncoder.Config(hidden_dim=6),
+        "pooling": MeanPooling.Config(),
+    }  # fmt: skip
+    given = {"tokenizer": WordTokenizer.Config(words=WORDS).build()}
+    labels = {"one": Labels(["act", "pet"]), "two": Labels(["N", "V"])}
+    modules = {
+        name: Classifier.Config(**parts).build(labels=labels[name], **given) for name in labels
+    }
+    share_parameters(modules, ["encoder", "embedding"])
+    one, two = ({*module.parameters()} for module in modules.values())
+    whole = {*modules["one"].text.encoder.parameters()}
+    assert one & two == whole | {*modules["one"].text.embedding.parameters()}
+    ids, lengths = torch.tensor([[3, 4, 5]]), torch.tensor([3])
+    vectors = [module.eval().text(ids, lengths) for module in modules.values()]
+    torch.testing.assert_close(*vectors)
+    with pytest.raises(UserError, match="names 'crf', but a part of that name is in no task"):
+        share_parameters(modules, ["crf"])
+    parts["encoder"] = LstmEncoder.Config(hidden_dim=5)
+    modules["two"] = Classifier.Config(**parts).build(labels=labels["two"], **given)
+    with pytest.raises(UserError, match="encoder of two is not of the size of that of one: layers"):
+        share_parameters(modules, ["encoder"])
 
 
 def test_what_is_shared_is_saved_by_any_of_its_names(tmp_path):
@@ -161,8 +234,9 @@ def without(name):
     ("settings", "said"),
     [
         (lambda: {"selection": Selection.Config()}, "is 'loss', .* measures: documents/loss, "),
+        (lambda: {"several": {"weights": {"tag": 2.0}}}, "names 'tag'; the tasks are documents, t"),
         (lambda: {"given": [*sources(), *sources()]}, "told apart by their names"),
-        (lambda: {"given": sources(tags=0.0)}, "weight of a source must be positive"),
+        (lambda: {"several": {"weights": {"tags": 0.0}}}, "task.weights must be positive"),
         (
             lambda: {"given": [replace(each, name="") for each in sources()]},
             r"these are \['', ''\]",

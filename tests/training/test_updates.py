@@ -73,7 +73,7 @@ def test_two_passes_of_no_radius_are_the_plain_run(bench, plain):
 
 def test_the_second_gradient_is_that_of_the_weights_moved_uphill(bench):
     trainer = bench.but(optimizer=by(Sharp), dropout=0.0, **WITHOUT_TESTS).make()
-    group = trainer.data.group(1)
+    (group,) = trainer.data.groups(1, None)
     parameters = list(trainer.task.module.parameters())
 
     def gradient():
@@ -90,7 +90,7 @@ def test_the_second_gradient_is_that_of_the_weights_moved_uphill(bench):
     wanted = gradient()
     with torch.no_grad():
         torch._foreach_copy_(parameters, start)
-    found = trainer.updates.gradient(group, step=1)
+    found = trainer.updates.gradient([group], step=1)
     assert differences(start, [p.detach() for p in parameters]) == []
     for p, g in zip(parameters, wanted, strict=True):
         torch.testing.assert_close(p.grad * found.factor, g)

@@ -70,7 +70,7 @@ def waits(name, folder):
     session = planned.start(folder, "train", "cpu")
     seed_everything(1)
     trainer = session.get("trainer")
-    group = trainer.data.group(1)
+    groups = trainer.data.groups(1, None)
     updates, module = trainer.updates, trainer.task.module.to("meta")
     updates.zero = updates.zero.to("meta")
     updates.parameters = [*module.parameters()]  # others, which the optimizer then has
@@ -80,7 +80,7 @@ def waits(name, folder):
     updates.rates = rates_by(trainer.schedule, trainer.optimizer)
     updates.weights.begin()
     with Waits() as counted:
-        gradient = updates.gradient(group, step=1)
+        gradient = updates.gradient(groups, step=1)
         updates.apply(gradient, Progress(), Progress(steps=1), total=3, history=())
     return counted.found
 

@@ -100,4 +100,11 @@ def open_checkpoint(path: Path) -> Opened:
         Manifest.read(path).verify_text(path)
     except CheckpointError as error:
         raise CheckpointError(f"{path}: {error}") from error
-    return Opened(path, load_text_processor(text_folder(path)))
+    text = text_folder(path)
+    if not (text / TextProcessor.description).is_file() and text.is_dir():
+        run, tasks = path.parents[1], sorted(p.name for p in text.iterdir() if p.is_dir())
+        raise UserError(
+            f"{run} trained several tasks, and each answers on its own when the run has ended. "
+            f"Name the folder of one: {', '.join(str(run / name) for name in tasks)}"
+        )
+    return Opened(path, load_text_processor(text))

@@ -265,7 +265,8 @@ def plan_cell(
 
     def read() -> Mapping[str, str]:
         # What decides which rows are read, and the files that it names.
-        data = {n: planned.plan.settings.get(n) for n in reached(planned.plan.nodes, DATA)}
+        plans = [planned.plan, *planned.plan.tasks.values()]
+        data = [{n: p.settings.get(n) for n in reached(p.nodes, DATA)} for p in plans]
         settings = json.dumps([data, named_paths(planned.plan)], sort_keys=True, default=str)
         if settings not in digests:
             session = planned.start(Path(), "train", named.device)

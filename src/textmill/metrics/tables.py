@@ -135,9 +135,9 @@ def values_table(
 def is_of_label(name: str) -> bool:
     """Whether a value is one of a single label, or of trees of one depth.
 
-    There are many, which would hide the others.
+    There are many, which would hide the others. Of several tasks the name of one comes before it.
     """
-    return name.startswith(("label/", "depth/"))
+    return any(name.startswith(head) or f"/{head}" in name for head in ("label/", "depth/"))
 
 
 def by_label(values: Mapping[str, float]) -> dict[str, dict[str, float]]:

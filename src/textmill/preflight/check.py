@@ -17,6 +17,7 @@ from torch import nn
 
 from textmill.checkpoint.store import Checkpoints
 from textmill.config.planning.overrides import Overrides
+from textmill.config.planning.session import Session
 from textmill.config.recipe import Recipe
 from textmill.data.seq2seq_batch import Seq2SeqBatch
 from textmill.errors import PlanError, SeveralError, TextmillError, UserError, raised_at
@@ -93,7 +94,8 @@ def check(
     with tempfile.TemporaryDirectory(prefix="textmill-check-") as folder, ExitStack() as stack:
         if planned.run is not None:
             stack.enter_context(pretrained_of(RunFolder(planned.run)))
-        _Walk(planned, Path(folder), device=device, found=found, say=say).run()
+        session = planned.start(Path(folder), "check", device)
+        _Walk(planned, session, Path(folder), found=found, say=say).run()
     return found
 
 
@@ -142,7 +144,7 @@ class _Walk:
     held_out: Any
 
     def __init__(
-        self, planned: Planned, folder: Path, *, device: str, found: Check, say: Say
+        self, planned: Planned, session: Session, folder: Path, *, found: Check, say: Say
     ) -> None:
         self.planned, self.plan = planned, planned.plan
         self.folder, self.found, self.say = folder, found, say
@@ -150,7 +152,7 @@ class _Walk:
         self.notes = found.notes
         self.settings = self.plan.settings.get("trainer", {})
         self.told: set[str] = set()
-        self.session = planned.start(folder, "check", device)
+        self.session = session
 
     def attempt(self, what: str, step: Callable[[], str]) -> bool:
         """Times one step; its error becomes a problem, once, however many steps meet it."""
@@ -169,9 +171,14 @@ class _Walk:
 
     def run(self) -> None:
         """Tries everything; data files are all read even if one is bad."""
+        if self.session.tasks:
+            self.several()
+            return
         names = [name for name in DATA if name in self.plan.order]
         read = [self.attempt(name, partial(self.data, name)) for name in names]
-        if not (all(read) and self.session.has("task") and self.attempt("build", self.build)):
+        if not (all(read) and self.session.has("train_data") and self.session.has("task")):
+            return
+        if not self.attempt("build", self.build):
             return
         if auto_data(self.session) and not self.attempt("max_tokens", self.max_tokens):
             return
@@ -183,13 +190,31 @@ class _Walk:
             self.attempt("batches against the text processor", self.ready_batches)
         self.attempt("loss and backward", self.one_step)
         self.attempt("metrics", self.one_evaluation)
-        if self.attempt("optimizer", self.optimizer):
+        if not self.session.has("trainer") or self.attempt("optimizer", self.optimizer):
             self.attempt("checkpoint", self.checkpoint)
         self.attempt("predict", self.predict)
+        if not self.session.has("trainer"):
+            return  # one of several tasks
         self.attempt("trainer", self.trainer)
         self.attempt("memory", lambda: held_words(str(self.task.device)))
         if exports_of(self.plan):
             self.attempt("export", self.export)
+
+    def several(self) -> None:
+        """Tries each of several tasks as it would be alone, and then their trainer."""
+        for name, own in self.session.tasks.items():
+            found, folder = Check(), self.folder / name
+            folder.mkdir()
+            alone, said = self.planned.alone(name), partial(_said_of, name, self.say)
+            _Walk(alone, own, folder, found=found, say=said).run()
+            self.found.problems += [f"{name}: {problem}" for problem in found.problems]
+            self.notes += [f"{name}: {note}" for note in found.notes]
+        if not self.found.problems and self.attempt("build", self.build):
+            self.attempt("optimizer", self.optimizer)
+            self.attempt("trainer", self.trainer)
+            self.attempt("memory", lambda: held_words(str(self.task.device)))
+            if exports_of(self.plan):
+                self.attempt("export", self.export)
 
     def data(self, name: str) -> str:
         try:
@@ -350,6 +375,10 @@ class _Walk:
         formats = exports_of(self.plan)
         refuse_exports(formats, self.session)
         return ", ".join(form.folder for form in formats)
+
+
+def _said_of(task: str, say: Say, line: str) -> None:
+    say(f"{task}: {line}")
 
 
 def _take_empty_step(module: nn.Module, optimizer: Any) -> None:

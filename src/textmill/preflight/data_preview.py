@@ -16,7 +16,7 @@ from textmill.data.batches import EpochBatches
 from textmill.data.mixture import Mixture
 from textmill.data.rows import Rows
 from textmill.data.text_pairs import TextPairs
-from textmill.preflight.load_data import DATA
+from textmill.preflight.load_data import DATA, all_data
 from textmill.tasks.batches.row_batches import RowBatches, RowSource, is_row
 from textmill.text.cells import unlisted
 from textmill.text.processors.text_processor import TextProcessor
@@ -28,7 +28,7 @@ LOOKED_AT = 200_000
 """Rows that are looked at where each must be read or made anew: a million take five seconds."""
 
 
-def first_row(text: TextProcessor, data: object) -> str:
+def first_row(text: TextProcessor, data: object, name: str = "train_data") -> str:
     """The first row of ``train_data`` as it was read: what is given, and what is wanted.
 
     Returns:
@@ -42,7 +42,7 @@ def first_row(text: TextProcessor, data: object) -> str:
         ", ".join(f"{name} {shortened(unlisted(row[name]))}" for name in names if name in row)
         for names in (text.input_columns, text.target_columns)
     )
-    return f"train_data begins with: {given}" + (f" -> {wanted}" if wanted else "")
+    return f"{name} begins with: {given}" + (f" -> {wanted}" if wanted else "")
 
 
 def mixed_sources(batches: object) -> str:
@@ -59,7 +59,8 @@ def mixed_sources(batches: object) -> str:
 def nothing_selected(plan: Plan) -> str:
     """A note that without ``valid_data`` nothing is selected; empty if there is such data."""
     selection = plan.settings.get("trainer", {}).get("selection")
-    if "valid_data" in plan.order or not isinstance(selection, Mapping):
+    measured = any("valid_data" in each.order for each in (plan, *plan.tasks.values()))
+    if measured or not isinstance(selection, Mapping):
         return ""
     metric = selection.get("metric")
     return (
@@ -146,11 +147,15 @@ def data_summary(session: Session, trainer: object) -> dict[str, dict[str, Any]]
     """
     made: dict[str, object] = {}
     if isinstance(trainer, Trainer):
-        made = dict(zip(DATA, (trainer.data.data, trainer.valid, trainer.test), strict=True))
+        for source in trainer.data.measured:
+            batches = source.train, source.valid, source.test
+            made |= {
+                f"{source.name}.{n}".lstrip("."): b for n, b in zip(DATA, batches, strict=True)
+            }
     found = {}
-    for name in (name for name in DATA if session.has(name)):
+    for name, (own, inner) in all_data(session).items():
         facts = summary_of_batches(made.get(name))
-        data = session.get(name)
+        data = own.get(inner)
         if isinstance(data, TextPairs):
             facts |= {"rows": data.count.good, "bad_rows": data.count.bad}
         if isinstance(data, TextPairs) and data.holdout is not None:

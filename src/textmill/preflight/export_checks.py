@@ -121,6 +121,10 @@ def refuse_exports(forms: Iterable[ExportSettings], session: Session | None = No
         format_of(form.format).refuse_missing(writes=True)
         if session is None or not session.has("task"):
             continue
+        for own in session.tasks.values():
+            refuse_exports([form], own)
+        if session.tasks:
+            continue
         task = session.get("task")
         refuse_unsupported(task, form.format)
         found = rows_of_session(session)

@@ -106,8 +106,18 @@ def fingerprint_of(data: object) -> str | None:
     return data.fingerprint() if isinstance(data, Fingerprinted) else None
 
 
+def all_data(session: Session) -> dict[str, tuple[Session, str]]:
+    """The data of a run, of several tasks as ``task.train_data``: its session, its name there."""
+    return {
+        f"{task}.{name}".lstrip("."): (own, name)
+        for task, own in session.each_task.items()
+        for name in DATA
+        if own.has(name)
+    }
+
+
 def read_one(session: Session, name: str) -> RowCount | None:
-    """Builds and reads one of the data of a plan; returns good and bad rows, or None."""
+    """Builds and reads one of the data of a task; returns good and bad rows, or None."""
     data = session.get(name)
     count = load_data(name, data, use_by_plan(session), session.nodes.get(name))
     first = None
@@ -117,18 +127,18 @@ def read_one(session: Session, name: str) -> RowCount | None:
     return count
 
 
-def read_all(session: Session, order: Collection[str], folder: Path | None) -> None:
-    """Builds and reads all data of a plan; ``bad_rows.jsonl`` lists the bad rows of all of it.
+def read_all(session: Session, folder: Path | None) -> None:
+    """Builds and reads all data of a run; ``bad_rows.jsonl`` lists the bad rows of all of it.
 
     Without a folder nothing is written. What is wrong with several data is raised at once: a person
     who has a file with a header, and no second one, hears of both.
     """
     errors: dict[str, tuple[UserError, list[str]]] = {}  # by its text: several may be of one file
     bad: list[BadRow] = []
-    for name in (name for name in DATA if name in order):
+    for name, (holder, inner) in all_data(session).items():
         try:
-            read_one(session, name)
-            data = session.get(name)
+            read_one(holder, inner)
+            data = holder.get(inner)
             bad += data.bad_rows if isinstance(data, TextPairs) else ()
         except UserError as error:
             errors.setdefault(str(error), (error, []))[1].append(name)
@@ -141,12 +151,14 @@ def read_all(session: Session, order: Collection[str], folder: Path | None) -> N
     if not errors:
         return
     for text, (each, names) in errors.items():
-        notes, own = getattr(each, "__notes__", []), f"in the ingredient '{names[0]}'"
-        several = len(errors) > 1 or len(names) > 1
+        inner = names[0].rpartition(".")[2]
+        notes, own = getattr(each, "__notes__", []), f"in the ingredient '{inner}'"
+        several = len(errors) > 1 or len(names) > 1 or bool(session.tasks)
         is_own = several or any(note.startswith(own) for note in notes)
         notes[:] = [note for note in notes if note != own]
         head = f"{', '.join(names)}: " if is_own else ""
-        each.args = (f"{head}{text}{offered_holdout(names[0], each, session)}",)
+        holder = all_data(session)[names[0]][0]
+        each.args = (f"{head}{text}{offered_holdout(inner, each, holder)}",)
     first, *more = (each for each, _ in errors.values())
     if not (more or isinstance(first, DataError)):
         raise first

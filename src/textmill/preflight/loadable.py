@@ -103,7 +103,8 @@ def built_sizes(session: Session, plan: Plan) -> dict[str, Any]:
     """
     text = getattr(session.get("task"), "text", None) if session.has("task") else None
     held = getattr(text, "ingredients", {})
-    return {
+    of_tasks = {n: built_sizes(session.tasks[n], task) for n, task in plan.tasks.items()}
+    return of_tasks | {
         name: config
         for name, config in session.built.items()
         if config != plan.settings.get(name) and name not in held and _follows(session, name)

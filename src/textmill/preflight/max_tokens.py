@@ -14,7 +14,7 @@ from textmill.data.batching import TakesMaxTokens, largest_batch
 from textmill.errors import UserError
 from textmill.models.layers.precision import autocast
 from textmill.preflight.disk_need import optimizer_bytes, weight_bytes
-from textmill.preflight.load_data import DATA
+from textmill.preflight.load_data import all_data
 from textmill.runtime.memory import cuda_room
 from textmill.runtime.seeds import HostRandom, seed_all
 from textmill.tasks.batches.row_batches import RowBatches, RowSource
@@ -38,8 +38,8 @@ LEAST_BATCHES = 100
 
 def auto_data(session: Session) -> dict[str, Any]:
     """The data whose ``max_tokens`` is ``auto``, by name; it is built if it has not been."""
-    all_data = {name: session.get(name) for name in DATA if session.has(name)}
-    return {name: data for name, data in all_data.items() if is_auto(data)}
+    found = {name: own.get(inner) for name, (own, inner) in all_data(session).items()}
+    return {name: data for name, data in found.items() if is_auto(data)}
 
 
 def is_auto(data: object) -> bool:
@@ -64,8 +64,9 @@ def settle_max_tokens(
     """Finds the number that ``max_tokens=auto`` of a recipe's data stands for, and sets it.
 
     It is found for ``train_data``; ``valid_data`` and ``test_data`` take the same, and that of
-    ``train_data`` where it has a number. What was ``recorded`` when the run began is taken as it
-    is; else data, task and optimizer are built. The settings are those of the trainer, as planned.
+    ``train_data`` where it has a number. Of several tasks it is the least that is found. What was
+    ``recorded`` when the run began is taken as it is; else data, task and optimizer are built. The
+    settings are those of the trainer, as planned.
 
     Returns:
         The number; None where no data is ``auto``.
@@ -74,22 +75,27 @@ def settle_max_tokens(
     if not data:
         return None
     if recorded is None:
-        train = session.get("train_data")
-        number = train.batching.max_tokens if isinstance(train, RowSource) else None
-        if "train_data" in data:
-            recorded = _found(session, settings, seed=seed)
-        elif isinstance(number, int):
-            recorded = number
-        else:
-            raise UserError(
-                f"{' and '.join(data)}: max_tokens=auto is what is found for train_data, whose "
-                "max_tokens is not auto. Set that to auto too, or give a number."
-            )
+        auto = [own for own in session.each_task.values() if auto_data(own)]
+        optimizer = session.get("optimizer") if session.has("optimizer") else None
+        recorded = min(_least(own, settings, optimizer, seed=seed) for own in auto)
     take_max_tokens(data, recorded)
     return recorded
 
 
-def _found(session: Session, settings: Mapping[str, Any], *, seed: int) -> int:
+def _least(session: Session, settings: Mapping[str, Any], optimizer: Any, *, seed: int) -> int:
+    train = session.get("train_data") if session.has("train_data") else None
+    number = train.batching.max_tokens if isinstance(train, RowSource) else None
+    if is_auto(train):
+        return _found(session, settings, optimizer, seed=seed)
+    if isinstance(number, int):
+        return number
+    raise UserError(
+        f"{' and '.join(auto_data(session))}: max_tokens=auto is what is found for train_data, "
+        "whose max_tokens is not auto. Set that to auto too, or give a number."
+    )
+
+
+def _found(session: Session, settings: Mapping[str, Any], optimizer: Any, *, seed: int) -> int:
     task: Task = session.get("task")
     if is_sharded(task.module) or is_wrapped(task.module):
         raise UserError(
@@ -111,7 +117,7 @@ def _found(session: Session, settings: Mapping[str, Any], *, seed: int) -> int:
         return min(CELLS, most)
     averaged = settings.get("ema") or settings.get("swa_start")
     average = weight_bytes(task.module, trained=True) if averaged else 0
-    besides = optimizer_bytes(session.get("optimizer")) + average
+    besides = optimizer_bytes(optimizer) + average
     besides += int(SPARE * cuda_room(str(device)))
     found = largest_that_fits(
         task,

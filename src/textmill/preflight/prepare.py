@@ -6,12 +6,13 @@ from pathlib import Path
 from typing import Any
 
 from textmill.config.planning.overrides import Overrides
+from textmill.config.planning.session import Session
 from textmill.data.batching import Batched
 from textmill.data.store import tokens
 from textmill.data.store.tokens import TokenStore, characters_of, kept_fingerprint
 from textmill.data.text_pairs import TextPairs
 from textmill.errors import UserError
-from textmill.preflight.load_data import DATA, fingerprint_of, read_one
+from textmill.preflight.load_data import all_data, fingerprint_of, read_one
 from textmill.recipes.planning import plan_recipe, seed_of
 from textmill.runtime.seeds import fold, seed_everything
 from textmill.tasks.batches.row_batches import is_row, peek_first, rows_of
@@ -52,10 +53,10 @@ def prepare(
     with tempfile.TemporaryDirectory(prefix="textmill-prepare-") as folder:
         session = planned.start(Path(folder), "prepare", device)
         seed_everything(fold(seed_of(planned.plan), "data"))  # as training does: the same rows
-        all_data = dict[str, Any]()
-        for name in (name for name in DATA if name in planned.plan.order):
-            count, data = read_one(session, name), session.get(name)
-            all_data[name] = data
+        read = dict[str, tuple[Any, Session]]()
+        for name, (own, inner) in all_data(session).items():
+            count, data = read_one(own, inner), own.get(inner)
+            read[name] = data, own
             if count is None:
                 continue
             say(f"{name}: {count}")
@@ -63,11 +64,11 @@ def prepare(
                 say(f"  {row}")
             if count.bad > 20:
                 say(f"  ... and {count.bad - 20} more")
-        text: TextProcessor = session.get("task").text
         folders = {}
-        for name, data in all_data.items():
+        for name, (data, own) in read.items():
+            text: TextProcessor = own.get("task").text
             if (store := _store(name, data, text, say)) is not None:
-                rows, _ = rows_of(data, train=name == "train_data")
+                rows, _ = rows_of(data, train=name.endswith("train_data"))
                 store.get(text, rows, workers=workers, whole=verify, say=say)
                 opened = store.open()
                 assert opened is not None, f"{store.folder} was just opened"
@@ -96,7 +97,7 @@ def _store(
             "of your own, and a store does not know when it changes"
         )
     else:
-        rows, _ = rows_of(data, train=name == "train_data")
+        rows, _ = rows_of(data, train=name.endswith("train_data"))
         characters = characters_of(rows, text.columns)
         if characters >= tokens.LEAST_CHARACTERS:
             return TokenStore.of(text, fingerprint)

@@ -2,16 +2,16 @@
 
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from textmill.checkpoint.saved import refuse_changed
-from textmill.config.ingredient import BuiltFrom, IngredientTable
+from textmill.config.ingredient import EVALUATION_DATA, BuiltFrom, IngredientTable
 from textmill.config.planning.key import plan_parts
 from textmill.config.planning.overrides import Overrides, words_of
-from textmill.config.planning.plan import Plan, make_plan
+from textmill.config.planning.plan import ALWAYS, Plan, make_plan
 from textmill.config.planning.session import Session
 from textmill.config.recipe import Recipe
 from textmill.config.registry import find_name
@@ -22,6 +22,16 @@ from textmill.errors import PlanError, Problem, UserError
 from textmill.exported.formats import ExportSettings
 from textmill.recipes import defaults, registries
 from textmill.recipes.holdout import check_held_out, holdout_words, holds_out, with_held_out
+from textmill.recipes.multitask import (
+    GIVEN,
+    TaskRecipe,
+    is_multitask,
+    joined_plan,
+    planned_each,
+    shared_names,
+    split,
+    wire_tasks,
+)
 from textmill.run_folder.folder import RunFolder, is_run_folder, refuse_lightning, wrote_in
 from textmill.runtime.devices import Env, Experiment
 
@@ -42,6 +52,10 @@ class Planned:
     plan: Plan
     run: Path | None = None
     """The run folder that is gone on with, where the recipe was named by one."""
+    tasks: Mapping[str, "Planned"] = field(default_factory=dict)
+    """Those of the tasks that are trained together, by name."""
+    named: Mapping[str, TaskRecipe] = field(default_factory=dict)
+    """What names them."""
 
     @property
     def table(self) -> IngredientTable:
@@ -72,6 +86,13 @@ class Planned:
                 found[module.__name__] = None
         return list(found)
 
+    def alone(self, name: str) -> "Planned":
+        """One of the tasks, with the settings of what it shares among its own."""
+        task, whole = self.tasks[name], self.plan.settings
+        shared = {n: whole[n] for n in shared_names(self.table) if n in whole}
+        settings = {**shared, **task.plan.settings}
+        return replace(task, plan=replace(task.plan, settings=settings))
+
     def start(
         self,
         folder: Path,
@@ -85,7 +106,13 @@ class Planned:
         """What builds the recipe's ingredients for a run in a folder; nothing is built yet."""
         xp = Experiment(folder, self.name, key, overrides)
         always = {"env": Env.detect(device), "xp": xp, "entry_point": entry_point}
-        return self.plan.start({**always, **(provided or {})})
+        session = self.plan.start({**always, **(provided or {})})
+        if self.tasks:
+            session.tasks = {
+                n: t.plan.start({**always, **(provided or {})}) for n, t in self.tasks.items()
+            }
+            wire_tasks(session, self.table, self.named)
+        return session
 
 
 def library_defaults() -> IngredientTable:
@@ -111,15 +138,53 @@ def plan_recipe(
         PlanError: With every problem found; not of a draft.
     """
     source, run = open_named(recipe, configs, allow_code=allow_code)
+    if not is_multitask(source.table):
+        return _planned(source, run, words_of(words), targets=targets, draft=draft)
+    defaults = library_defaults()
+    named, rest, left = split(source, words_of(words), defaults, draft=draft)
+    provided = shared_names(source.table)
+    tasks, problems = planned_each(named, partial(_of_task, provided=provided, draft=draft))
+    how: dict[str, Any] = {"targets": [*targets, *provided], "provided": GIVEN}
+    whole = _planned(rest, run, left, draft=True, **how)
+    problems += whole.plan.problems
+    if problems and not draft:
+        raise PlanError(problems)
+    by_name = {each.name: each for each in named}
+    plan = joined_plan(whole.plan, {n: each.plan for n, each in tasks.items()}, by_name)
+    return Planned(source, plan, run, tasks, by_name)
+
+
+def _of_task(named: TaskRecipe, *, provided: Sequence[str], draft: bool) -> Planned:
+    """Plans one of several tasks, for what it learns from and is measured on."""
+    targets = ["train_data"] if named.like else ["task", "train_data"]
+    how: dict[str, Any] = {"targets": targets, "draft": draft, "provided": provided}
+    how["also"] = EVALUATION_DATA
+    made = _planned(named.source, None, named.words, **how)
+    return made if named.like is None else replace(made, plan=made.plan.without("train_data"))
+
+
+def _planned(
+    source: Source,
+    run: Path | None,
+    said: Sequence[str],
+    *,
+    targets: Sequence[str],
+    draft: bool,
+    also: Sequence[str] = (),
+    provided: Sequence[str] = (),
+) -> Planned:
+    defaults = library_defaults()
+    own = {name: each for name, each in defaults.ingredients.items() if name not in provided}
     make = partial(
         make_plan,
-        defaults=library_defaults(),
+        defaults=replace(defaults, ingredients=own),
         layers=source.layers,
         targets=targets,
+        also=also,
         draft=draft,
+        always=(*ALWAYS, *provided),
         closed=source.closed,
     )
-    said = words_of(words)
     plan, table, implied = make(source.table, words=said), source.table, list[str]()
     rate = rate_of_adapters(plan, source.table)
     if rate:

@@ -74,4 +74,7 @@ experiments.add(
         ]
     }
 )
+experiments.add(
+    {"textmill.recipes.experiments.multitask": ["multitask/pretrained", "multitask/words"]}
+)
 datasets.add({"textmill.recipes.corpus.data": ["corpus_pairs"]})

@@ -14,7 +14,7 @@ from textmill.config.planning.key import deciding_names
 from textmill.config.planning.plan import Plan
 from textmill.config.planning.session import Session
 from textmill.data.text_pairs import TextPairs
-from textmill.preflight.load_data import DATA, fingerprint_of, read_all
+from textmill.preflight.load_data import DATA, all_data, fingerprint_of, read_all
 from textmill.recipes.planning import seed_of
 from textmill.run_folder.folder import RunFolder
 from textmill.runtime.files import sha256
@@ -33,17 +33,17 @@ def read_data(session: Session, plan: Plan, folder: Path | None) -> dict[str, st
     ``train_data.files.NAME``. Without a folder nothing is written.
     """
     seed_everything(fold(seed_of(plan), "data"))  # a recipe's own code may shuffle or split
-    read_all(session, plan.order, folder)
+    read_all(session, folder)
     data = {}
-    for name in filter(session.has, DATA):
-        made = session.get(name)
+    for name, (own, inner) in all_data(session).items():
+        made = own.get(inner)
         if digest := fingerprint_of(made) or _of_list(made):
             data[name] = digest
         if isinstance(made, TextPairs):
             data |= {f"{name}{FILES}{file}": digest for file, digest in made.digests().items()}
-    known = {name.partition(".")[0] for name in data}
+    known = {data_of(name) for name in data}
     files = {name: of for name, path in named_paths(plan).items() if (of := _digest(path))}
-    return data | {name: of for name, of in files.items() if name.partition(".")[0] not in known}
+    return data | {name: of for name, of in files.items() if data_of(name) not in known}
 
 
 def changed_data(folder: RunFolder, now: Mapping[str, str]) -> list[str]:
@@ -78,8 +78,8 @@ def changes_sentence(names: Sequence[str], folder: RunFolder, now: Mapping[str, 
 
 def data_of(name: str) -> str | None:
     """The data set that a setting belongs to; None for other settings."""
-    first = name.partition(".")[0]
-    return first if first in DATA else None
+    found = re.match(rf"(?:[^.]+\.)?(?:{'|'.join(DATA)})(?=\.|$)", name)
+    return found and found[0]
 
 
 def whole_setting(name: str) -> str:
@@ -109,6 +109,8 @@ def named_paths(plan: Plan) -> dict[str, Path]:
         for setting, value in node.settings.items():
             if setting in deciding:
                 found |= dict(_paths_in(value, f"{name}.{setting}"))
+    for task, own in plan.tasks.items():
+        found |= {f"{task}.{name}": path for name, path in named_paths(own).items()}
     initialize = plan.settings.get("trainer", {}).get("initialize")
     return found | ({"trainer.initialize": Path(initialize)} if initialize else {})
 

@@ -161,7 +161,7 @@ def create_task(
     with tempfile.TemporaryDirectory(prefix="textmill-task-") as folder:
         session = planned.start(Path(folder), "test", device)
         seed_everything(fold(seed, "data"))
-        read_all(session, planned.plan.order, Path(folder))
+        read_all(session, Path(folder))
         seed_everything(fold(seed, "weights"))
         task: Task = session.get("task")
         task.module.to(session.get("env").device)

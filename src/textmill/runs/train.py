@@ -54,6 +54,7 @@ from textmill.runs.resume import (
     warn_of_versions,
 )
 from textmill.runs.run_lock import clean, entered, recorded
+from textmill.runs.task_folders import refuse_part, write_tasks
 from textmill.runtime.devices import Env
 from textmill.runtime.ranks import Ranks
 from textmill.runtime.seeds import fold, seed_everything
@@ -107,6 +108,7 @@ def train(
     with nullcontext(ranks) if ranks is not None else Ranks(Env.detect(device)) as ranks:
         if run is not None and goes_on:
             refuse_other(run, run_dir)
+            refuse_part(run)
             if not (overrides or configs) and RunFolder(run).finished:
                 return ended_run(RunFolder(run))  # whoever made it, no code is needed to say so
         planned = plan_recipe(
@@ -161,6 +163,7 @@ def _trained(
         # The others find what the first has fitted and encoded, and all of it in run.json.
         with ranks.main_first():
             trainer, built, facts = build_trainer(session, plan, folder, changes)
+            data = facts["data"]
             if writes:
                 facts |= _facts(session, plan, folder, trainer)
                 record_changes(folder, changes)  # not before all that can refuse to go on
@@ -179,10 +182,19 @@ def _trained(
         if writes:
             if isinstance(trainer, Trainer) and (epochs := _source_epochs(trainer)):
                 result["sources"] = epochs
+            places = {folder.path: session}
+            if session.tasks:
+                best = result.get("weights", result.get("best", {}))
+                used = best.get("step", result["steps"])
+                written = write_tasks(planned, session, folder, data, step=used)
+                places = {path: session.tasks[path.name] for path in written}
+                LOG.info("Each task is a run of its own: %s", ", ".join(map(str, written)))
             if exports := exports_of(plan):
                 from textmill.runs.export import export_trained
 
-                result["exports"] = export_trained(folder.path, exports, session)
+                found = {path: export_trained(path, exports, own) for path, own in places.items()}
+                named = {path.name: of for path, of in found.items()}
+                result["exports"] = named if session.tasks else found[folder.path]
             folder.write_info(finished=True, result=result)
     return result
 
@@ -272,7 +284,8 @@ def begin_run(
         }
     )
     parts = [*plan_parts(plan, observers=False)]
-    parts += text_parts(session.get("task").text) if session.has("task") else []
+    for each in session.each_task.values():
+        parts += text_parts(each.get("task").text) if each.has("task") else []
     own = own_files(parts, script=files)
     experiment = planned.name if planned.name in experiments.names() else None
     run = folder.identity
@@ -354,12 +367,18 @@ def build_trainer(
         if sentence := mixed_sources(trainer.data.data):
             LOG.info(sentence)
     built = built_sizes(session, plan)
-    compare_built(folder, {k: v for k, v in session.compared.items() if k in built}, changes)
+    compare_built(folder, _compared(session, built), changes)
     if session.has("task"):
         compare_text(folder, session.get("task").text)
     if folder.newest is not None:
         data |= folder.info.get("data", {})  # also of files that its weights began with
     return trainer, built, {"data": data, **facts}
+
+
+def _compared(session: Session, built: Mapping[str, Any]) -> dict[str, Any]:
+    """What was built, without what may be another when a run goes on."""
+    own = {name: config for name, config in session.compared.items() if name in built}
+    return own | {name: _compared(task, built[name]) for name, task in session.tasks.items()}
 
 
 def _settled_precision(trainer: Trainer, before: Any) -> str:
@@ -396,10 +415,16 @@ def _warn_at_first_look(session: Session, plan: Plan, folder: RunFolder) -> None
     """
     if "task" not in session.built:  # it could not be built, or is no component
         return
-    text, data = session.get("task").text, session.get("train_data")
-    for line in filter(None, (first_row(text, data), nothing_selected(plan))):
+    plans = plan.tasks or {"": plan}
+    for name, own in session.each_task.items():
+        if not own.has("train_data"):
+            continue
+        text, data = own.get("task").text, own.get("train_data")
+        if line := first_row(text, data, f"{name}.train_data".lstrip(".")):
+            LOG.info(line)
+        if has_checkpoints(folder.path):
+            continue
+        for warning in [*odd_labels(text, data, plans[name].settings), *shared_rows(own)]:
+            LOG.warning(f"{name}: {warning}" if name else warning)
+    if line := nothing_selected(plan):
         LOG.info(line)
-    if has_checkpoints(folder.path):
-        return
-    for warning in [*odd_labels(text, data, plan.settings), *shared_rows(session)]:
-        LOG.warning(warning)

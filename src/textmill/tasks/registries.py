@@ -20,6 +20,7 @@ tasks = Registry(
         "textmill.tasks.language_model": ["language_modeling"],
         "textmill.tasks.mask_predict": ["mask_predict_parsing"],
         "textmill.tasks.masked_language_model": ["masked_language_modeling"],
+        "textmill.tasks.multitask": ["multitask"],
         "textmill.tasks.ranking": ["query_document_ranking"],
         "textmill.tasks.generation": [
             "extractive_summarization",

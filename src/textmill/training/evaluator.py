@@ -1,22 +1,18 @@
 """Evaluations in the middle of a run: they leave no trace in what the training goes on with."""
 
 import random
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
 from textmill.runtime.seeds import HostRandom, fold, seed_all
 from textmill.tasks.evaluation import Evaluation, evaluate
-from textmill.tasks.task import Batches, Task
+from textmill.tasks.multitask import joined
 from textmill.training.blocks import eager
 from textmill.training.progress import Stops
+from textmill.training.sources import HeldOut
 from textmill.training.trainer_config import TrainerConfig
-
-HeldOut = tuple[str, Task, Batches]
-"""The name of a source, its task, and what it is measured on."""
 
 
 class Evaluator:
@@ -37,41 +33,19 @@ class Evaluator:
     def evaluate(self, held_out: Iterable[HeldOut], *, step: int) -> Evaluation:
         """Evaluates after a number of steps; everything is as it was when this ends.
 
-        Of several sources the values are those of all, by ``source/value``, and each row says of
-        which source it is.
+        Several sources are :func:`~textmill.tasks.multitask.joined`.
         """
-        made = []
-        for name, task, batches in held_out:
-            place = batches.state_dict()
+        found, metrics = dict[str, Evaluation](), dict[str, str]()
+        for name, task, batches, metric in held_out:
+            place, metrics[name] = batches.state_dict(), metric
             with evaluation_rng(seed=self.config.seed, step=step):
                 try:
                     with self.served(), eager(use=self.config.compile):
                         stops = self.stops
-                        found = evaluate(task, batches, poll=stops.poll, ranks=stops.ranks)
+                        found[name] = evaluate(task, batches, poll=stops.poll, ranks=stops.ranks)
                 finally:  # every evaluation has the same batches in the same order
                     batches.load_state_dict(place)
-            made.append(_named(found, name) if name else found)
-        first, *others = made
-        for other in others:
-            mappings = ("values", "directions", "details", "errors")
-            joined = {of: {**getattr(first, of), **getattr(other, of)} for of in mappings}
-            rows, remarks = [*first.rows, *other.rows], (*first.remarks, *other.remarks)
-            first = replace(first, rows=rows, remarks=remarks, **joined)
-        return first
-
-
-def _named(found: Evaluation, source: str) -> Evaluation:
-    def named(values: Mapping[str, Any]) -> dict[str, Any]:
-        return {f"{source}/{name}": value for name, value in values.items()}
-
-    return Evaluation(
-        values=named(found.values),
-        directions=named(found.directions),
-        details=named(found.details),
-        rows=[{"source": source, **row} for row in found.rows],
-        remarks=tuple(f"{source}: {remark}" for remark in found.remarks),
-        errors=named(found.errors),
-    )
+        return found[""] if "" in found else joined(found, metrics)
 
 
 @contextmanager

@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Iterable, Sequence
 from contextlib import closing
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch.optim.lr_scheduler import LRScheduler
@@ -12,6 +12,7 @@ from textmill.config.component import Component
 from textmill.metrics.reporters import Reporter
 from textmill.models import fast
 from textmill.runtime.devices import Env, Experiment
+from textmill.tasks.multitask import Multitask
 from textmill.tasks.task import Task
 from textmill.training.checkpoints import RunCheckpoints
 from textmill.training.evaluator import Evaluator
@@ -33,7 +34,7 @@ class Trainer(Component):
     anywhere and started again, a run ends with bitwise the same weights, metrics and predictions as
     the undisturbed one.
 
-    Several tasks are trained together as a :class:`~textmill.training.sources.JointTask`, which
+    Several tasks are trained together as a :class:`~textmill.tasks.multitask.Multitask`, which
     brings their data.
     """
 
@@ -46,18 +47,19 @@ class Trainer(Component):
         self,
         config: Config,
         *,
-        task: Task,
+        task: Task | Multitask,
         optimizer: torch.optim.Optimizer,
         lr_scheduler: Schedule | LRScheduler,
-        train_data: Iterable[Any],
         reporters: Sequence[Reporter],
         callbacks: Sequence[Callback],
         env: Env,
         xp: Experiment,
+        train_data: Iterable[Any] | None = None,
         valid_data: Iterable[Any] | None = None,
         test_data: Iterable[Any] | None = None,
     ) -> None:
-        given = sources_of(task, train_data, valid_data, test_data)
+        given, several = sources_of(task, train_data, valid_data, test_data)
+        task = cast("Task", task)  # several are for the loop as one is
         self.config, self.task, self.xp = config, task, xp
         self.fast = fast.settled(config.fast)
         self.schedule, self.optimizer = lr_scheduler, optimizer
@@ -70,14 +72,14 @@ class Trainer(Component):
             schedule=lr_scheduler,
             env=env,
             clock=self.clock,
-            sources=[source.name for source in given],
+            sources=[source.name for source in given if source.train_data is not None],
         )
         ranks = self.updates.ranks
-        self.data = Sources(config, given, ranks=ranks, together=self.updates.together)
+        together = self.updates.together
+        self.data = Sources(config, given, ranks=ranks, together=together, task=several)
         self.valid, self.test = self.data.first.valid, self.data.first.test
         self.measured = self.data.held_out("valid")
-        one = len(given) == 1
-        self.total = total_steps(config, self.data.data) if one else config.until.steps
+        self.total = total_steps(config, self.data.length)
         seen: dict[str, Any] = {"clock": self.clock, "data": self.data, "total": self.total}
         self.audience = Observers(reporters, callbacks, **seen, ranks=ranks)
         self.initial = checked_start(
@@ -128,7 +130,7 @@ class Trainer(Component):
     def step(self, before: Progress) -> Progress:
         """Takes one optimizer step on the next group of batches (gradient accumulation)."""
         began, number = self.clock.seconds, before.steps + 1
-        gradient = self.updates.gradient(self.data.group(number), step=number)
+        gradient = self.updates.gradient(self.data.groups(number, self.total), step=number)
         examples = before.examples + gradient.examples
         now = Progress(number, self.data.epochs, examples, gradient.seconds)
         if gradient.finite:

@@ -15,6 +15,7 @@ from textmill.config.component import Component, setting
 from textmill.config.component import Config as BaseConfig
 from textmill.config.validators import require
 from textmill.errors import UserError
+from textmill.tasks.multitask import Multitask
 from textmill.tasks.task import Task
 from textmill.training import registries
 from textmill.training.layer_rates import (
@@ -78,7 +79,9 @@ class Optimizer(Component):
                     )
 
         @override
-        def build(self, *, module: nn.Module, task: Task | None = None) -> torch.optim.Optimizer:  # type: ignore[override]
+        def build(  # type: ignore[override]  # what is built of is named, for the planner
+            self, *, module: nn.Module, task: Task | Multitask | None = None
+        ) -> torch.optim.Optimizer:
             """Makes the optimizer over the task's parameter groups, else the module's own."""
             if line := freeze(module, self.freeze):
                 LOG.info(line)

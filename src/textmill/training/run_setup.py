@@ -11,8 +11,7 @@ from textmill.errors import UserError, try_all
 from textmill.metrics.metric import Direction
 from textmill.models import fast
 from textmill.runtime.memory import keep_memory
-from textmill.tasks.batches.user_batches import known_length
-from textmill.tasks.task import Batches, Task
+from textmill.tasks.task import Task
 from textmill.training.blocks import check_blocks, check_compiler, checkpointed, compiled
 from textmill.training.checkpoints import check_modules
 from textmill.training.initial_weights import Initial
@@ -22,14 +21,14 @@ from textmill.training.trainer_config import TrainerConfig
 from textmill.training.updates import Updates
 
 
-def total_steps(config: TrainerConfig, train: Batches) -> int | None:
+def total_steps(config: TrainerConfig, length: int | None) -> int | None:
     """Steps of the whole run where known: the fewer of those given and the epochs' own.
 
-    The epochs' own are their number times the length of the first.
+    The epochs' own are their number times those of the first, which has ``length`` batches.
     """
     until = config.until
     known = [] if until.steps is None else [until.steps]
-    if until.epochs is not None and (length := known_length(train)) is not None:
+    if until.epochs is not None and length is not None:
         known.append(until.epochs * -(-length // config.accumulate))
     return min(known, default=None)
 

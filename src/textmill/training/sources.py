@@ -1,51 +1,33 @@
 """What a run learns from: sources, each a task with its data, and the batches that a step takes.
 
-A run of one task has one source. Of several, each step takes its batches from one, drawn by its
-weight; which one is a function of the seed and the step, so nothing of it is saved.
+A run of one task has one source. Of several, each step takes its batches from one that is drawn, or
+from all; which one is a function of the seed and the step, so nothing of it is saved.
 """
 
 import logging
 import random
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
-from torch import nn
 
 from textmill.checkpoint.parts import Stateful
-from textmill.checkpoint.writing import PART_NAME
 from textmill.data.batching import Filler
 from textmill.data.column_batch import ColumnBatch
 from textmill.data.seq2seq_batch import Seq2SeqBatch
 from textmill.errors import DataError, UserError
-from textmill.metrics.metric import Direction, Metric
 from textmill.runtime.ranks import Ranks
 from textmill.runtime.seeds import fold
 from textmill.tasks.batches.device import Transfer
 from textmill.tasks.batches.row_batches import ComparedRows
 from textmill.tasks.batches.user_batches import known_length
+from textmill.tasks.multitask import Multitask, TaskSource, part_name
 from textmill.tasks.task import Batches, BatchRows, KnownBatches, Loss, Task, loss_of
 from textmill.training.progress import Progress
 from textmill.training.trainer_config import TrainerConfig
 
 LOG = logging.getLogger("textmill")
 _END = object()
-
-
-@dataclass(frozen=True, kw_only=True)
-class TaskSource:
-    """A task, the data that it learns from, and the data that it is measured on."""
-
-    task: Task
-    train_data: Iterable[Any]
-    valid_data: Iterable[Any] | None = None
-    test_data: Iterable[Any] | None = None
-    name: str = ""
-    """Before the names of its losses and values, as ``tags/loss``; of a run's only source empty."""
-    weight: float = 1.0
-    """How often a step takes its batches, beside the weights of the other sources."""
 
 
 class TakenBatch(NamedTuple):
@@ -71,11 +53,13 @@ class TakenBatch(NamedTuple):
 
 
 class Group(NamedTuple):
-    """What one optimizer step takes."""
+    """What one optimizer step takes of a source."""
 
     source: "OpenSource"
     batches: list[TakenBatch]
     """Those that this rank has rows of, or is kept at work with."""
+    weight: float | None = None
+    """What the mean loss counts in a step of several groups; None: the step has no other."""
 
 
 class Groups:
@@ -159,7 +143,7 @@ class OpenSource:
     def __init__(
         self, config: TrainerConfig, source: TaskSource, *, ranks: Ranks, together: bool
     ) -> None:
-        self.name, self.task, self.weight = source.name, source.task, source.weight
+        self.name, self.task, self.metric = source.name, source.task, source.metric
         compared: ComparedRows | None = getattr(self.task, "compared_rows", None)
 
         def made(name: str, data: Iterable[Any], *, train: bool) -> Batches:
@@ -173,46 +157,84 @@ class OpenSource:
                 return shared_batches(batches, ranks, fill=train and fill)
             return shared_batches(batches, ranks, fill=fill, accumulate=config.accumulate)
 
-        train = made("train_data", source.train_data, train=True)
-        divided = ranks.size > 1 and not isinstance(train, SharedBatches)
-        self.compared: ComparedRows | None = compared if divided else None
+        self.compared: ComparedRows | None = None
         """What compares rows of a batch that is divided among several ranks, if anything does."""
-        self.groups = Groups(train, size=config.accumulate, device=ranks.env.device)
+        self.groups: Groups
+        if source.train_data is not None:
+            train = made("train_data", source.train_data, train=True)
+            divided = ranks.size > 1 and not isinstance(train, SharedBatches)
+            self.compared = compared if divided else None
+            self.groups = Groups(train, size=config.accumulate, device=ranks.env.device)
         self.valid, self.test = (
             None if data is None else made(name, data, train=False)
             for name, data in (("valid_data", source.valid_data), ("test_data", source.test_data))
         )
 
-    def take(self) -> Group:
+    @property
+    def train(self) -> Batches | None:
+        """What is learnt from, if anything."""
+        return self.groups.data if hasattr(self, "groups") else None
+
+    @property
+    def size(self) -> int | None:
+        """Batches of an epoch, where they are known."""
+        return known_length(self.groups.data)
+
+    def take(self, weight: float | None = None) -> Group:
         batches = []
         for batch in next(self.groups):
             counted = not isinstance(batch, Filler)
             batches.append(TakenBatch(batch if counted else batch.batch, self, counted))
-        return Group(self, batches)
+        return Group(self, batches, weight)
 
 
 class Sources:
     """The sources of a run, one or several."""
 
     def __init__(
-        self, config: TrainerConfig, given: Sequence[TaskSource], *, ranks: Ranks, together: bool
+        self,
+        config: TrainerConfig,
+        given: Sequence[TaskSource],
+        *,
+        ranks: Ranks,
+        together: bool,
+        task: Multitask | None = None,
     ) -> None:
-        if config.initialize is not None and any(source.name for source in given):
+        if config.initialize is not None and task is not None:
             raise UserError(
-                "trainer.initialize fills the module of one task, and this run has sources. Load "
-                "weights into the modules before they are given to a JointTask."
+                "trainer.initialize fills the module of one task, and this run has several. Begin "
+                "with a pretrained encoder (model.encoder.path), or train each task on its own."
             )
-        self.seed = config.seed
-        self.all = [OpenSource(config, each, ranks=ranks, together=together) for each in given]
-        self.weights = [source.weight for source in self.all]
+        self.config, self.task = config, task
+        opened = [OpenSource(config, each, ranks=ranks, together=together) for each in given]
+        learnt = [each.train_data is not None for each in given]
+        self.measured = opened
+        """All of them; some may be measured alone."""
+        self.all = [source for source, learns in zip(opened, learnt, strict=True) if learns]
+        """Those that are learnt from."""
+        if task is not None and config.until.steps is None and self.length is None:
+            raise UserError(
+                "How many batches the data has is not known, so neither is how long the run is: "
+                "set trainer.max_steps."
+            )
 
-    def group(self, step: int) -> Group:
-        """The batches of a step, from 1: those of one source, that this rank has rows of."""
-        if len(self.all) == 1:
-            return self.first.take()
-        draw = random.Random(fold(self.seed, "source", step))  # noqa: S311  # no secret
-        (source,) = draw.choices(self.all, self.weights)
-        return source.take()
+    @property
+    def length(self) -> int | None:
+        """Batches of an epoch, where they are known; those of several sources together."""
+        sizes = [source.size for source in self.all]
+        together = len(sizes) if self.task is not None and self.task.config.steps == "all" else 1
+        return None if None in sizes else -(-sum(filter(None, sizes)) // together)
+
+    def groups(self, step: int, total: int | None) -> list[Group]:
+        """The batches of a step, from 1, that this rank has rows of: of one source, or of each."""
+        if self.task is None:
+            return [self.first.take()]
+        if self.task.config.steps == "all":
+            return [source.take(self.task.weight(source.name)) for source in self.all]
+        sizes = {source.name: source.size or 1 for source in self.all}
+        weights = self.task.draws(sizes, 0.0 if total is None else min(1.0, step / total))
+        draw = random.Random(fold(self.config.seed, "source", step))  # noqa: S311  # no secret
+        return [draw.choices(self.all, weights)[0].take()]
 
     @property
     def first(self) -> OpenSource:
@@ -224,21 +246,41 @@ class Sources:
 
     @property
     def epochs(self) -> int:
-        return min(source.groups.epochs for source in self.all)
+        """Epochs completed; of several sources those of all their batches together."""
+        groups = [source.groups for source in self.all]
+        sizes = [source.size or 0 for source in self.all]
+        if len(groups) == 1 or not all(sizes):
+            return min(each.epochs for each in groups)
+        each = zip(groups, sizes, strict=True)
+        return sum(g.epochs * size + g.taken for g, size in each) // sum(sizes)
 
     @property
     def position(self) -> float:
         """The same with the part of the one at hand, where its length is known."""
-        return min(source.groups.position for source in self.all)
+        if len(self.all) == 1:
+            return self.first.groups.position
+        sizes = [source.size or 1 for source in self.all]
+        each = zip(self.all, sizes, strict=True)
+        return sum(source.groups.position * size for source, size in each) / sum(sizes)
 
     @property
     def parts(self) -> dict[str, Stateful]:
         return {part_name("data", source.name): source.groups for source in self.all}
 
-    def held_out(self, split: str) -> list[tuple[str, Task, Batches]]:
-        """What ``valid`` or ``test`` measures: names, tasks and their batches."""
-        found = ((source.name, source.task, getattr(source, split)) for source in self.all)
-        return [(name, task, data) for name, task, data in found if data is not None]
+    def held_out(self, split: str) -> list["HeldOut"]:
+        """What ``valid`` or ``test`` measures."""
+        found = [(source, getattr(source, split)) for source in self.measured]
+        return [HeldOut(s.name, s.task, data, s.metric) for s, data in found if data is not None]
+
+
+class HeldOut(NamedTuple):
+    """What a source is measured on."""
+
+    name: str
+    task: Task
+    batches: Batches
+    metric: str
+    """The value that it would be selected by on its own."""
 
 
 class SharedBatches:
@@ -327,100 +369,11 @@ def whole_batches(batches: Batches, ranks: Ranks, **how: Any) -> Batches:
     return batches if ranks.size == 1 else SharedBatches(batches, ranks, **how)
 
 
-def part_name(part: str, source: str) -> str:
-    """The name under which a source's part is saved, ``data`` or ``data.tags``."""
-    return f"{part}.{source}" if source else part
-
-
-def _check(given: Sequence[TaskSource]) -> None:
-    names, module = [source.name for source in given], nn.ModuleDict()
-    good = [
-        name
-        for name in names
-        if PART_NAME.fullmatch(name) and "." not in name and not hasattr(module, name)
-    ]
-    if len({*good}) < len(names):
-        raise UserError(
-            f"Sources are told apart by their names, but these are {names}. Give each another: "
-            "small letters, digits, '_' and '-' after a first small letter, and none that torch's "
-            "modules have themselves, as train."
-        )
-    for source in given:
-        if not 0 < source.weight < float("inf"):
-            raise UserError(f"The weight of a source must be positive, but is {source.weight}.")
-
-
 def sources_of(
-    task: Task, train_data: Iterable[Any], valid_data: Any | None, test_data: Any | None
-) -> Sequence[TaskSource]:
-    """The sources of a task: those of a :class:`JointTask`, else the one of this data."""
+    task: Any, train_data: Iterable[Any] | None, valid_data: Any, test_data: Any
+) -> tuple[Sequence[TaskSource], Multitask | None]:
+    """The sources of a run: those of several tasks, which come too, else the one of this data."""
+    if isinstance(task, Multitask):
+        return task.sources, task
     one = TaskSource(task=task, train_data=train_data, valid_data=valid_data, test_data=test_data)
-    given: Sequence[TaskSource] = getattr(task, "sources", (one,))
-    return given
-
-
-class JointTask:
-    """What the loop asks of a task, of several that are trained together.
-
-    Their modules are one, by the names of the sources: what they share is in it once, and is
-    trained, counted and saved once. Values are named by their source, as ``tags/loss``;
-    ``trainer.selection.metric`` names one of them.
-
-    It is given to a :class:`~textmill.training.loop.Trainer` in place of a task and its data; the
-    optimizer has the parameters of its ``module``.
-
-    It is not a ``Task``, and its ``text`` is not a ``TextProcessor`` (it has no columns and no
-    ingredients). So commands that run, load or preview recipes do not take it.
-    """
-
-    def __init__(self, sources: Sequence[TaskSource]) -> None:
-        _check(sources)
-        self.sources = sources
-        self.tasks = {source.name: source.task for source in sources}
-        self._measured = {s.name: s.task for s in sources if s.valid_data is not None}
-        self.module = nn.ModuleDict({name: task.module for name, task in self.tasks.items()})
-        self.text = self  # which saves those of the tasks
-        self.selected = "auto"  # trainer.selection.metric has to name a value of one of them
-
-    @property
-    def device(self) -> torch.device:
-        return next(iter(self.tasks.values())).device
-
-    @property
-    def parts(self) -> dict[str, Any]:
-        return {
-            part_name(part, name): value
-            for name, task in self.tasks.items()
-            for part, value in task.parts.items()
-        }
-
-    def initialize(self) -> list[str]:
-        return [line for task in self.tasks.values() for line in task.initialize()]
-
-    def rolled_back(self) -> None:
-        for task in self.tasks.values():
-            task.rolled_back()
-
-    def save(self, folder: Path) -> None:
-        """Saves the text processor of each task in a folder of its name."""
-        for name, task in self.tasks.items():
-            (folder / name).mkdir()
-            task.text.save(folder / name)
-
-    def directions(self) -> dict[str, Direction]:
-        """Those of the values that a checkpoint is selected by, of sources with ``valid_data``."""
-        return self._by_name({name: task.directions() for name, task in self._measured.items()})
-
-    def metrics(self) -> dict[str, Metric]:
-        return self._by_name({name: task.metrics() for name, task in self._measured.items()})
-
-    def reduce(self, metrics: Mapping[str, Metric]) -> dict[str, float]:
-        found = {}
-        for name, task in self._measured.items():
-            start = f"{name}/"
-            own = {k.removeprefix(start): m for k, m in metrics.items() if k.startswith(start)}
-            found[name] = task.reduce(own)
-        return self._by_name(found)
-
-    def _by_name(self, found: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-        return {f"{name}/{key}": value for name, of in found.items() for key, value in of.items()}
+    return [one], None

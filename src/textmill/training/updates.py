@@ -17,6 +17,7 @@ from textmill.models.layers.precision import Numbers
 from textmill.runtime.devices import Env
 from textmill.runtime.ranks import Ranks
 from textmill.runtime.seeds import HostRandom, fold, seed_all
+from textmill.tasks.multitask import part_name
 from textmill.tasks.task import Loss, Task
 from textmill.training.fsdp import FullySharded, check_elementwise, is_sharded
 from textmill.training.gradient_sums import GradientSums, RowsOf, WrappedModule, is_wrapped
@@ -26,7 +27,7 @@ from textmill.training.precision import Arithmetic, settled
 from textmill.training.progress import Clock, Progress
 from textmill.training.running_loss import RunningLoss
 from textmill.training.schedules import Schedule, rates_by
-from textmill.training.sources import Group, TakenBatch, part_name
+from textmill.training.sources import Group, TakenBatch
 from textmill.training.trainer_config import TrainerConfig
 from textmill.training.weights.average import Weights
 from textmill.training.weights.pruning import Pruner
@@ -197,6 +198,8 @@ class Updates:
         )
         self.losses = {name: RunningLoss() for name in sources}
         """Since the last report, by source."""
+        self.passes: list[Passes] = []
+        """Those of the step at hand, one for each group of its batches."""
         self.random = HostRandom()
         if config.data_parallelism == "fsdp":
             check_elementwise(optimizer)
@@ -279,14 +282,47 @@ class Updates:
             **{part_name("sums", name): losses for name, losses in self.losses.items()},
         }
 
-    def gradient(self, group: Group, *, step: int) -> Gradient:
+    def gradient(self, groups: Sequence[Group], *, step: int) -> Gradient:
         """The gradient that the weights are to be moved by in a step, from 1."""
         if not self.task.module.training:  # train() takes 2 microseconds a submodule
             self.task.module.train()
-        self.passes = Passes(self, group, step=step)
-        gradient = self.gradient_of(self.passes)
-        self.passes.end(gradient)
-        return gradient
+        self.passes = []
+        found = list[Gradient]()
+        for group in groups:
+            passes = Passes(self, group, step=step)
+            self.passes.append(passes)
+            found.append(self.gradient_of(passes))
+            passes.end(found[-1])
+            if len(groups) > 1:
+                self.clear()
+        return found[0] if len(found) == 1 else self._added(found, groups)
+
+    def _added(self, found: Sequence[Gradient], groups: Sequence[Group]) -> Gradient:
+        """The gradient of the weighted sum of mean losses, which the parameters have after it."""
+        zero, most = self.zero, self.config.clip_norm
+        total = zero
+        for gradient, group in zip(found, groups, strict=True):
+            weight = 1.0 if group.weight is None else group.weight
+            total = total + weight * gradient.total / gradient.count
+            torch._foreach_mul_(gradient.tensors, gradient.factor * weight)
+            for parameter, tensor in zip(gradient.parameters, gradient.tensors, strict=True):
+                parameter.grad = tensor if parameter.grad is None else parameter.grad + tensor
+        parameters = [p for p in self.parameters if p.grad is not None]
+        tensors = [p.grad for p in parameters if p.grad is not None]
+        norm, one = self.parallel.norm(tensors), torch.ones_like(zero)
+        number = norm + self.nonfinite.bounded(total, one)
+        return Gradient(
+            parameters,
+            tensors,
+            one,
+            norm,
+            total,
+            one,
+            finite=math.isfinite(number),
+            long=most is not None and bool(norm > most),
+            examples=sum(gradient.examples for gradient in found),
+            seconds=found[-1].seconds,
+        )
 
     def apply(
         self,
@@ -314,8 +350,9 @@ class Updates:
         self.pruner.update(now.steps, total, self.weights.average)
         for parameter in self.parameters:
             parameter.grad = None
-        for batch, loss in zip(self.passes.batches, self.passes.losses, strict=True):
-            self.losses[batch.source.name].add(loss)
+        for passes in self.passes:
+            for batch, loss in zip(passes.batches, passes.losses, strict=True):
+                self.losses[batch.source.name].add(loss)
 
     def handle_nonfinite(self, gradient: Gradient, *, step: int) -> bool:
         """Leaves out a step whose gradient is not finite, by ``trainer.on_nonfinite``.
@@ -327,7 +364,7 @@ class Updates:
         loss_is_fine = self.nonfinite.bounded(total, count).isfinite() and count
         overflowed = bool(loss_is_fine) and self.arithmetic.scale.overflowed()
         if not overflowed:
-            own = [batch for batch in self.passes.batches if batch.counted]
+            own = [batch for each in self.passes for batch in each.batches if batch.counted]
             rows: Any = (row for batch in own for row in batch.rows)
             if self.ranks.size > 1:
                 numbers = [{"row": row["row"]} for row in rows if "row" in row]
@@ -340,11 +377,13 @@ class Updates:
 
     def took(self, seconds: float) -> None:
         """Counts a step that was taken or left out, in so many seconds."""
-        own = sum(batch.size for batch in self.passes.batches)
-        self.losses[self.passes.group.source.name].took(own, seconds=seconds)
+        for passes in self.passes:
+            own = sum(batch.size for batch in passes.batches)
+            self.losses[passes.group.source.name].took(own, seconds=seconds / len(self.passes))
 
     @property
     def steps(self) -> int:
+        """Steps since the last report, of any source."""
         return sum(losses.steps for losses in self.losses.values())
 
     def clear(self) -> None:

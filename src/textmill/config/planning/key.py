@@ -38,6 +38,8 @@ def settings_key(plan: Plan) -> str:
 
 def _digest(plan: Plan, code: dict[str, str]) -> str:
     content: dict[str, Any] = {"settings": key_settings(plan), "code": code}
+    if plan.tasks:
+        content["tasks"] = {name: _digest(task, {}) for name, task in plan.tasks.items()}
     order = deciding_names(plan)
     swaps = {name: path for name, path in plan.swaps.items() if name in order}
     # Of a recipe without a script of its own: where its ingredients are defined.
@@ -82,7 +84,7 @@ def key_settings(plan: Plan) -> dict[str, Any]:
         head = {"type": node.type_name} if node.type_name else {}
         if head or values:
             found[name] = {**head, **values}
-    return found
+    return found | {name: key_settings(task) for name, task in plan.tasks.items()}
 
 
 def plan_files(plan: Plan) -> list[OwnFile]:
@@ -98,3 +100,5 @@ def plan_parts(plan: Plan, *, observers: bool = True) -> Iterator[Any]:
             yield from (node.kind, getattr(node.kind, "owner", node.kind))
         settings = {p.name: node.settings.get(p.name) for p in node.wiring.settings if p.in_key}
         yield from code_in(settings)
+    for task in plan.tasks.values():
+        yield from plan_parts(task, observers=observers)

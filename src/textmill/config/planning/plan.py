@@ -63,6 +63,16 @@ class Plan:
     """The settings that files and the command line give, by their dotted names."""
     unknown: list[tuple[str, str]] = field(default_factory=list)
     """Settings of a run's file that name code which is not here, each with the name."""
+    tasks: dict[str, "Plan"] = field(default_factory=dict)
+    """Those of the tasks that a run trains together, by name, whose settings are among these."""
+
+    def without(self, name: str) -> "Plan":
+        """The same without an ingredient that nothing else needs."""
+        order = tuple(each for each in self.order if each != name)
+        nodes, settings = dict(self.nodes), dict(self.settings)
+        nodes.pop(name, None)
+        settings.pop(name, None)
+        return replace(self, order=order, nodes=nodes, settings=settings)
 
     def start(self, provided: Mapping[str, object] | None = None) -> Session:
         """Begins to build. ``provided`` stands for ingredients that exist already: env, xp, ..."""
@@ -76,6 +86,7 @@ def make_plan(
     layers: Sequence[Entries] = (),
     words: Sequence[str] = (),
     targets: Sequence[str] = (),
+    also: Sequence[str] = (),
     always: Iterable[str] = ALWAYS,
     draft: bool = False,
     closed: Collection[str] = (),
@@ -88,6 +99,7 @@ def make_plan(
         layers: Settings from files, the first the weakest.
         words: ``name.setting=value`` of the command line, stronger than all files.
         targets: The ingredients an entry point asks for.
+        also: Those that it takes, too, where the recipe has them.
         always: Names that the run provides.
         draft: The plan keeps its problems: help shows incomplete recipes too.
         closed: The files among those of the layers for which nothing is imported.
@@ -98,7 +110,8 @@ def make_plan(
     names = Names(table, defaults, layers, tuple(always))
     bare = names.read_words(words)
     if "trainer" in targets:  # a run is evaluated on data that its trainer may not take
-        targets = [*targets, *filter(names.defined, EVALUATION_DATA)]
+        also = EVALUATION_DATA
+    targets = [*targets, *filter(names.defined, also)]
     planner = _Planner(names, closed)
     for target in targets:
         if names.defined(target):

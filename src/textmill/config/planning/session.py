@@ -2,7 +2,7 @@
 
 import dataclasses
 import typing
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -28,16 +28,27 @@ class Session:
 
     def __init__(self, nodes: Mapping[str, IngredientNode], provided: Mapping[str, object]) -> None:
         self.nodes = nodes
+        self.tasks: dict[str, Session] = {}
+        """Those of the tasks that are trained together, by name."""
+        self.later: dict[str, Callable[[], Any]] = {}
+        """What is made when it is first asked for: ingredients that come from other sessions."""
         self._objects: dict[str, Any] = dict(provided)
         self._built_from: dict[str, Config] = {}
         self._order: list[str] = []
 
     def has(self, name: str) -> bool:
         """Whether the plan reaches the ingredient or the run provides it."""
-        return name in self._objects or name in self.nodes
+        return name in self._objects or name in self.nodes or name in self.later
+
+    @property
+    def each_task(self) -> dict[str, "Session"]:
+        """The sessions that have a task: those of :attr:`tasks`, else this one under no name."""
+        return self.tasks or {"": self}
 
     def get(self, name: str) -> Any:
         """The object of that name; it is built when it is first asked for."""
+        if name in self.later:
+            self._objects[name] = self.later.pop(name)()
         if name not in self._objects:
             if name not in self.nodes:
                 raise KeyError(f"'{name}' is not in the plan; planned: {', '.join(self.nodes)}.")

@@ -172,7 +172,7 @@ def _named_table(path: Path, named: Scalar, *, saved: bool, allow_code: bool) ->
         return load_script(script)
     if Path(named.text).suffix in _SUFFIXES:
         raise UserError(f"{named.place}: a recipe is a script or an experiment, not another file.")
-    return _experiment(named.text, str(named.place))
+    return table_of_experiment(named.text, str(named.place))
 
 
 def _table(name: str) -> IngredientTable:
@@ -183,10 +183,11 @@ def _table(name: str) -> IngredientTable:
                 f"{suggest_path(Path(name), suffixes=('.py',))}".rstrip()
             )
         return load_script(Path(name))
-    return _experiment(name, worded("command line", "recipe"))
+    return table_of_experiment(name, worded("command line", "recipe"))
 
 
-def _experiment(name: str, place: str) -> IngredientTable:
+def table_of_experiment(name: str, place: str) -> IngredientTable:
+    """The ingredients of a registered experiment, which was named at a place."""
     known = experiments.names()
     if name not in known:
         listed = f"experiment: {', '.join(known) or 'none'}."

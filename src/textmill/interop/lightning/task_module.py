@@ -128,7 +128,7 @@ class TaskModule(LightningModule):
             max_epochs=epochs if epochs and epochs > 0 else None,
             accumulate=trainer.accumulate_grad_batches,
         )
-        return total_steps(limited, self.prepared.trainer.data.data)
+        return total_steps(limited, self.prepared.trainer.data.length)
 
     @override
     def on_fit_start(self) -> None:

@@ -1,0 +1,215 @@
+"""Recipes of several tasks: the recipe of each, what they share, and the sessions that build them.
+
+``pos.recipe=tagging/pretrained`` names a task and its recipe; settings are ``pos.train_data.path``
+and so on. What the recipe of several tasks itself defines beside its trainer (a tokenizer) all of
+them have; settings of any other ingredient that stand at the top (``model.encoder.path``) are those
+of each task that has it, and weaker than its own. ``news.like=pos`` is the task ``pos`` on other
+data, and is only measured.
+"""
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+from textmill.config.ingredient import IngredientTable
+from textmill.config.planning.plan import Plan
+from textmill.config.planning.session import Session
+from textmill.config.planning.wiring import owner_of
+from textmill.config.sources.open_recipe import Source, table_of_experiment
+from textmill.config.values.raw_values import Entries, Scalar
+from textmill.config.values.yaml_files import parse_word
+from textmill.errors import PlanError, Problem, UserError
+from textmill.tasks.multitask import Multitask, TaskSource
+from textmill.text.cells import joined_text
+
+KINDS = ("recipe", "like")
+"""Settings that make a name that of a task: its recipe, or the task that it is, too."""
+OWN = ("task", "module", "optimizer", "lr_scheduler", "trainer", "reporters", "callbacks")
+"""Ingredients of the recipe of several tasks, and of no task."""
+GIVEN = ("sources", "train_data")
+"""What it gets from the tasks: each with its data, and the texts of all."""
+
+
+@dataclass(frozen=True)
+class TaskRecipe:
+    """One of the tasks that a recipe names."""
+
+    name: str
+    source: Source
+    words: tuple[str, ...]
+    recipe: str
+    like: str | None = None
+    """The task that it is, on other data."""
+    columns: tuple[str, ...] = ("text",)
+    """What the tokenizer of the recipe reads."""
+
+
+def is_multitask(table: IngredientTable) -> bool:
+    """Whether a recipe is of several tasks."""
+    task = table.ingredients.get("task")
+    return task is not None and owner_of(task.value) is Multitask
+
+
+def split(
+    source: Source, words: Sequence[str], defaults: IngredientTable, *, draft: bool
+) -> tuple[list[TaskRecipe], Source, list[str]]:
+    """The tasks that settings name, and what is left for the recipe itself."""
+    typed = [_entries(word) for word in words]
+    kinds = dict[str, tuple[str, Scalar]]()
+    for layer in (*source.layers, *filter(None, typed)):
+        for name, node in layer.entries.items():
+            for kind in KINDS:
+                named = node.entries.get(kind) if isinstance(node, Entries) else None
+                if isinstance(named, Scalar) and name not in source.table.ingredients:
+                    kinds[name] = (kind, named)
+    if not kinds and not draft:
+        text = (
+            f"{source.table.name} trains several tasks, and none is named. Name each with its "
+            "recipe and its data: pos.recipe=tagging/bilstm pos.train_data.path=train.conll"
+        )
+        raise PlanError([Problem(text)])
+    shared = {n for n in source.table.ingredients if n not in OWN}
+    found, known = list[TaskRecipe](), set[str]()
+    for name, (kind, named) in kinds.items():
+        recipe, names = named.text, [name]
+        if kind == "like":
+            names.insert(0, recipe)
+            recipe = kinds.get(recipe, ("", named))[1].text
+            if kinds.get(named.text, ("like",))[0] != "recipe":
+                listed = ", ".join(n for n, (k, _) in kinds.items() if k == "recipe")
+                text = f"{name}.like is '{named.text}', which has no recipe of its own: {listed}."
+                raise PlanError([Problem(text, named.place)])
+        table = table_of_experiment(recipe, str(named.place))
+        if is_multitask(table):
+            raise PlanError([Problem(f"'{recipe}' is of several tasks itself.", named.place)])
+        own = {n: i for n, i in table.ingredients.items() if n not in shared}
+        tops = ({*own, *defaults.ingredients, "valid_data", "test_data"} - {*OWN}) - shared
+        known |= tops
+        layers, said = list[Entries](), list[str]()
+        for layer in source.layers:
+            mine = [layer, *(layer.entries.get(each) for each in names)]
+            for part, keys in zip(mine, (tops, *[None] * len(names)), strict=True):
+                if isinstance(part, Entries):
+                    rest = {k: n for k, n in part.entries.items() if _is_own(k, keys)}
+                    layers += [replace(part, entries=rest)] if rest else []
+        for owner in ("", *names):
+            for word, tree in zip(words, typed, strict=True):
+                key = next(iter(tree.entries)) if tree else ""
+                inner = word.removeprefix(f"{owner}.")
+                if (key in tops if not owner else key == owner) and _is_own(_first(inner), None):
+                    said.append(inner if owner else word)
+        made = replace(source, table=replace(table, ingredients=own), layers=tuple(layers))
+        like = named.text if kind == "like" else None
+        reads = getattr(table.ingredients.get("tokenizer"), "value", None)
+        columns = tuple(getattr(reads, "columns", ("text",)))
+        found.append(TaskRecipe(name, made, tuple(said), recipe, like, columns))
+    gone = {*kinds, *known}
+    kept = tuple(
+        replace(each, entries={k: n for k, n in each.entries.items() if k not in gone})
+        for each in source.layers
+    )
+    heads = [{*tree.entries} if tree else set[str]() for tree in typed]
+    left = [word for word, head in zip(words, heads, strict=True) if not head & gone]
+    return found, replace(source, layers=kept), left
+
+
+def _entries(word: str) -> Entries | None:
+    """A word as entries; None for one that cannot be read, which the recipe's own plan says."""
+    try:
+        return parse_word(word).tree()
+    except UserError:
+        return None
+
+
+def _is_own(key: str, keys: Collection[str] | None) -> bool:
+    """Whether a setting's first word is one of a task's ingredients."""
+    return key not in KINDS if keys is None else key in keys
+
+
+def _first(word: str) -> str:
+    return word.partition("=")[0].partition(".")[0]
+
+
+def shared_names(table: IngredientTable) -> list[str]:
+    """The ingredients of a recipe of several tasks that each task has."""
+    return [name for name in table.ingredients if name not in OWN]
+
+
+def joined_plan(whole: Plan, tasks: Mapping[str, Plan], named: Mapping[str, TaskRecipe]) -> Plan:
+    """The plan of all: settings of a task stand under its name."""
+    heads = {
+        name: {"recipe": each.recipe} if each.like is None else {"like": each.like}
+        for name, each in named.items()
+    }
+    settings = {name: {**heads[name], **task.settings} for name, task in tasks.items()}
+    notes = [f"{name}: {note}" for name, task in tasks.items() for note in task.notes]
+    given = {f"{name}.{key}" for name, task in tasks.items() for key in task.given}
+    return replace(
+        whole,
+        tasks=dict(tasks),
+        settings={**settings, **whole.settings},
+        notes=[*whole.notes, *dict.fromkeys(notes)],
+        given=frozenset({*whole.given, *given}),
+    )
+
+
+def planned_each(
+    named: Sequence[TaskRecipe], plan: Callable[[TaskRecipe], Any]
+) -> tuple[dict[str, Any], list[Problem]]:
+    """What ``plan`` makes of each task, and what is wrong with any."""
+    found, problems = dict[str, Any](), list[Problem]()
+    for each in named:
+        try:
+            found[each.name] = made = plan(each)
+        except PlanError as error:
+            wrong = [*error.problems]
+        else:
+            wrong = [*made.plan.problems]
+            if made.plan.swaps:
+                swapped = ", ".join(made.plan.swaps)
+                wrong.append(Problem(f"{swapped}: a task of several takes no import path."))
+        problems += [Problem(f"{each.name}: {p.message}", p.place) for p in wrong]
+    return found, problems
+
+
+def wire_tasks(session: Session, table: IngredientTable, named: Mapping[str, TaskRecipe]) -> None:
+    """Lets the sessions of a run and of its tasks have what each takes of the other."""
+    for name, own in session.tasks.items():
+        own.later |= {key: partial(session.get, key) for key in shared_names(table)}
+        if (like := named[name].like) is not None:
+            own.later["task"] = partial(session.tasks[like].get, "task")
+    session.later["sources"] = lambda: [
+        _source_of(name, own, named[name]) for name, own in session.tasks.items()
+    ]
+    session.later["train_data"] = lambda: AllTexts(session.tasks, named)
+
+
+def _source_of(name: str, own: Session, recipe: TaskRecipe) -> TaskSource:
+    trainer = recipe.source.table.ingredients.get("trainer")
+    selection = getattr(trainer and trainer.value, "selection", None)
+    data = {key: own.get(f"{key}_data") for key in ("valid", "test") if own.has(f"{key}_data")}
+    return TaskSource(
+        name=name,
+        task=own.get("task"),
+        train_data=own.get("train_data") if own.has("train_data") else None,
+        valid_data=data.get("valid"),
+        test_data=data.get("test"),
+        selected=getattr(selection, "metric", "auto"),
+    )
+
+
+class AllTexts:
+    """The texts of all tasks to train on, in the column ``text``: what a shared tokenizer reads.
+
+    Of each task they are the columns that the tokenizer of its own recipe would read.
+    """
+
+    def __init__(self, sessions: Mapping[str, Session], named: Mapping[str, TaskRecipe]) -> None:
+        self.sessions, self.named = sessions, named
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        for name, own in self.sessions.items():
+            for row in own.get("train_data") if own.has("train_data") else ():
+                for column in self.named[name].columns:
+                    yield {"text": joined_text(row[column])}

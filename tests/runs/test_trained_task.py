@@ -10,7 +10,7 @@ import textmill
 from textmill.errors import UserError
 from textmill.recipes import registries
 from textmill.tasks.classification import DocumentClassification
-from textmill.tasks.trained_task import TrainedTask
+from textmill.tasks.several.trained_task import TrainedTask
 
 WORDS = {"good": "pos", "fine": "pos", "bad": "neg", "poor": "neg"}
 

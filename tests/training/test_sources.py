@@ -20,7 +20,7 @@ from textmill.models.poolings import MeanPooling
 from textmill.models.tagger import Tagger
 from textmill.runtime.devices import Env, Experiment
 from textmill.tasks.classification import DocumentClassification
-from textmill.tasks.multitask import Multitask, TaskSource, share_parameters
+from textmill.tasks.several.multitask import Multitask, TaskSource, share_parameters
 from textmill.tasks.tagging import WordTagging
 from textmill.text.features.labels import Labels
 from textmill.text.tokenizers.word_tokenizer import WordTokenizer

@@ -20,7 +20,7 @@ from textmill.config.sources.open_recipe import Source, table_of_experiment
 from textmill.config.values.raw_values import Entries, Scalar
 from textmill.config.values.yaml_files import parse_word
 from textmill.errors import PlanError, Problem, UserError
-from textmill.tasks.multitask import Multitask, TaskSource
+from textmill.tasks.several.multitask import Multitask, TaskSource
 from textmill.text.cells import joined_text
 
 KINDS = ("recipe", "like")

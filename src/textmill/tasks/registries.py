@@ -20,7 +20,7 @@ tasks = Registry(
         "textmill.tasks.language_model": ["language_modeling"],
         "textmill.tasks.mask_predict": ["mask_predict_parsing"],
         "textmill.tasks.masked_language_model": ["masked_language_modeling"],
-        "textmill.tasks.multitask": ["multitask"],
+        "textmill.tasks.several.multitask": ["multitask"],
         "textmill.tasks.ranking": ["query_document_ranking"],
         "textmill.tasks.generation": [
             "extractive_summarization",
@@ -37,7 +37,7 @@ tasks = Registry(
 )
 models.add({"textmill.tasks.ensemble": ["ensemble"]})
 trained_tasks = Registry("trained task")
-"""What loads the task of a finished run for :mod:`textmill.tasks.trained_task`: a room above."""
+"""What loads the task of a finished run for ``several/trained_task.py``: a room above."""
 
 
 def register_task(name: str) -> Callable[[Any], Any]:

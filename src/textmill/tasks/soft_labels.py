@@ -11,8 +11,8 @@ from textmill.config.component import Component
 from textmill.config.component import Config as BaseConfig
 from textmill.config.validators import require
 from textmill.errors import DataError, UserError
+from textmill.tasks.several.trained_task import TrainedTask
 from textmill.tasks.task import Task
-from textmill.tasks.trained_task import TrainedTask
 from textmill.text.cells import Rows, list_in
 from textmill.text.features.labels import listed
 from textmill.text.processors.texts import Classified

@@ -8,7 +8,7 @@ import numpy as np
 
 from textmill.runtime.seeds import HostRandom, fold, seed_all
 from textmill.tasks.evaluation import Evaluation, evaluate
-from textmill.tasks.multitask import joined
+from textmill.tasks.several.multitask import joined
 from textmill.training.blocks import eager
 from textmill.training.progress import Stops
 from textmill.training.sources import HeldOut
@@ -33,7 +33,7 @@ class Evaluator:
     def evaluate(self, held_out: Iterable[HeldOut], *, step: int) -> Evaluation:
         """Evaluates after a number of steps; everything is as it was when this ends.
 
-        Several sources are :func:`~textmill.tasks.multitask.joined`.
+        Several sources are :func:`~textmill.tasks.several.multitask.joined`.
         """
         found, metrics = dict[str, Evaluation](), dict[str, str]()
         for name, task, batches, metric in held_out:

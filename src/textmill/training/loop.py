@@ -12,7 +12,7 @@ from textmill.config.component import Component
 from textmill.metrics.reporters import Reporter
 from textmill.models import fast
 from textmill.runtime.devices import Env, Experiment
-from textmill.tasks.multitask import Multitask
+from textmill.tasks.several.multitask import Multitask
 from textmill.tasks.task import Task
 from textmill.training.checkpoints import RunCheckpoints
 from textmill.training.evaluator import Evaluator
@@ -34,8 +34,8 @@ class Trainer(Component):
     anywhere and started again, a run ends with bitwise the same weights, metrics and predictions as
     the undisturbed one.
 
-    Several tasks are trained together as a :class:`~textmill.tasks.multitask.Multitask`, which
-    brings their data.
+    Several tasks are trained together as one :class:`~textmill.tasks.several.multitask.Multitask`,
+    which brings their data.
     """
 
     class Config(TrainerConfig):

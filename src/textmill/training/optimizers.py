@@ -15,7 +15,7 @@ from textmill.config.component import Component, setting
 from textmill.config.component import Config as BaseConfig
 from textmill.config.validators import require
 from textmill.errors import UserError
-from textmill.tasks.multitask import Multitask
+from textmill.tasks.several.multitask import Multitask
 from textmill.tasks.task import Task
 from textmill.training import registries
 from textmill.training.layer_rates import (

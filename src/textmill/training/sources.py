@@ -21,7 +21,7 @@ from textmill.runtime.seeds import fold
 from textmill.tasks.batches.device import Transfer
 from textmill.tasks.batches.row_batches import ComparedRows
 from textmill.tasks.batches.user_batches import known_length
-from textmill.tasks.multitask import Multitask, TaskSource, part_name
+from textmill.tasks.several.multitask import Multitask, TaskSource, part_name
 from textmill.tasks.task import Batches, BatchRows, KnownBatches, Loss, Task, loss_of
 from textmill.training.progress import Progress
 from textmill.training.trainer_config import TrainerConfig

@@ -17,7 +17,7 @@ from textmill.models.layers.precision import Numbers
 from textmill.runtime.devices import Env
 from textmill.runtime.ranks import Ranks
 from textmill.runtime.seeds import HostRandom, fold, seed_all
-from textmill.tasks.multitask import part_name
+from textmill.tasks.several.multitask import part_name
 from textmill.tasks.task import Loss, Task
 from textmill.training.fsdp import FullySharded, check_elementwise, is_sharded
 from textmill.training.gradient_sums import GradientSums, RowsOf, WrappedModule, is_wrapped

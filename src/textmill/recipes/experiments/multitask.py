@@ -6,7 +6,7 @@ Name each task with its recipe: ``pos.recipe=tagging/pretrained pos.train_data.p
 from torch import nn
 
 from textmill.config.recipe import Recipe, register_experiment
-from textmill.tasks.multitask import Multitask
+from textmill.tasks.several.multitask import Multitask
 from textmill.text.tokenizers.word_tokenizer import FittedWords
 from textmill.training import Adam, AdamW, Linear, Selection, Trainer
 

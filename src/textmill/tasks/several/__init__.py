@@ -1,0 +1,1 @@
+"""Tasks of several: trained together, or one that has another, finished, run."""

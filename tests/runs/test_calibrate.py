@@ -17,6 +17,7 @@ from textmill.exported.row_predictor import ExportedPredictor
 from textmill.inference import Predictor
 from textmill.runs import answering
 from textmill.runs.answering import load_answering
+from textmill.runs.ensemble import ensemble
 from textmill.runs.export import export
 from textmill.runs.load_run import load
 
@@ -169,6 +170,19 @@ def test_of_several_labels_each_has_a_threshold(tmp_path, monkeypatch):
         assert after[f"label/{topic}/precision"] >= 0.8
     for answer in load("run")(TEXTS):
         assert [*answer.labels] == [t for t in TOPICS if answer.scores[t] > found.thresholds[t]]
+
+
+def test_an_ensemble_is_calibrated_as_a_whole(run):
+    alone = textmill.calibrate(run, precision=0.85)
+    joined = ensemble([run, run], run.parent / "joined")
+    assert load(joined)("goal song").scores != load(run)("goal song").scores  # as trained
+    found = textmill.calibrate(joined, precision=0.85)
+    assert found.temperature == pytest.approx(alone.temperature, abs=1e-4)
+    export(joined, "onnx")
+    for predictor in (load(joined), load_answering(joined)):
+        for answer, wanted in zip(predictor(TEXTS), load(run)(TEXTS), strict=True):
+            assert answer.label == wanted.label
+            assert answer.scores == pytest.approx(wanted.scores, abs=1e-4)
 
 
 @pytest.mark.parametrize(

@@ -24,6 +24,7 @@ from textmill.models.label_losses import BinaryCrossEntropy, multi_hot
 from textmill.runs.load_run import batches_on, data_of, load
 from textmill.runs.report import FILE, write_report
 from textmill.tasks.classification import LabelTask
+from textmill.tasks.ensemble import Ensemble
 from textmill.tasks.evaluation import inference
 from textmill.tasks.task import Batches
 
@@ -55,15 +56,16 @@ def calibrate(
         raise UserError(f"{worded('--precision', 'precision')} is above 0 and below 1: {precision}")
     folder, how = Path(run), {"device": device, "allow_code": allow_code}
     predictor = load(folder, checkpoint=checkpoint, **how)  # type: ignore[arg-type]
-    task = predictor.task
+    whole = predictor.task
+    task = whole.answering if isinstance(whole, Ensemble) else whole
     if not isinstance(task, LabelTask):
         raise UserError(
             f"{folder} is a run of {type(task).__name__}, whose scores are not calibrated: wanted "
             "one that gives texts labels (document_classification, pair_classification)."
         )
     task.text.calibrate(1.0, None)
-    [(_, data)] = data_of(folder, words_of(words), task, names=(DATA,), **how)  # type: ignore[arg-type]
-    scores, right = _scored(task, batches_on(DATA, data, task, folder))
+    [(_, data)] = data_of(folder, words_of(words), whole, names=(DATA,), **how)  # type: ignore[arg-type]
+    scores, right = _scored(task, batches_on(DATA, data, whole, folder))
     several, measured = task.text.multiple, [_measured(task, scores, right)]
     known = right.any(axis=1) | several  # a label that training has not seen says nothing of scores
     independent = several or isinstance(task.criterion, BinaryCrossEntropy)

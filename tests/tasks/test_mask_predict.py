@@ -74,13 +74,19 @@ def test_the_loss_is_torch_s_of_tokens_and_lengths(make_parser, copies, smoothin
     module, total, count = task.module, 0.0, 0
     for row in ROWS:  # one by one: nothing is padded
         batch = batch_of(task, [row])
-        labels = module.with_places(batch.labels, batch.source)
+        labels = module.with_copies(batch.labels, batch.source)
         lengths, masked = batch.target_lengths, torch.ones_like(labels, dtype=torch.bool)
         memory = module.encode(batch.source, None)
-        hidden = module.read(labels * 0, masked, lengths, batch.source_lengths, memory)
-        scores = module.scores(hidden, masked, memory)
-        difference = lengths - batch.source_lengths + module.config.max_difference
-        for each, wanted in ((scores, labels[0]), (module.length_scores(memory), difference)):
+        moves = module.move_scores(memory)
+        places, known = module.moved(moves), torch.zeros_like(batch.source, dtype=torch.bool)
+        for place, label in enumerate(labels[0].tolist()):
+            if label >= module.size:
+                places[0, label - module.size], known[0, label - module.size] = place, True
+        places[0, -1], known[0, -1] = labels.shape[1] - 1, True
+        decoded = module.read(labels * 0, masked, lengths, memory, places)
+        scores = module.scores(decoded, masked, memory)
+        right = (places - torch.arange(places.shape[1]) + module.config.longest_move)[known]
+        for each, wanted in ((scores, labels[0]), (moves[known], right)):
             total += F.cross_entropy(each, wanted, label_smoothing=smoothing, reduction="sum")
         count += labels.shape[1]
     loss = task.measured_loss(batch_of(task))
@@ -110,7 +116,7 @@ def test_words_that_were_never_written_are_not_answered(make_parser):
     task = make_parser()
     task.training_step(batch_of(task))
     (batch,) = task.batches(Data(), train=True, seed=1)
-    labels = task.module.with_places(batch.labels, batch.source)
+    labels = task.module.with_copies(batch.labels, batch.source)
     written = set(task.module.written.nonzero()[:, 0].tolist())
     assert written
     assert written <= set(labels.flatten().tolist())

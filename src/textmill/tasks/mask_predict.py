@@ -27,9 +27,10 @@ from textmill.text.tokenizers.tokenizer import Tokenizer
 class MaskPredictParsing(SemanticParsing):
     """Parses sentences as ``SemanticParsing`` does, all tokens of a parse at once.
 
-    In training a random share of a target's tokens is masked, anew in each step; its loss is that
-    of these tokens and of the target's length, which counts as one label more. In an evaluation all
-    tokens are masked.
+    In training a random share of a target's tokens is masked, anew in each step; the loss is that
+    of these tokens, and of the moves of source tokens, divided by the number of masked tokens. In
+    an evaluation all tokens are masked, and loss, perplexity and accuracy are of predictions that
+    know the right moves; answers are by predicted ones.
 
     Source: Ghazvininejad et al. 2019, "Mask-Predict: Parallel Decoding of Conditional Masked
     Language Models".
@@ -78,14 +79,13 @@ class MaskPredictParsing(SemanticParsing):
         order = torch.rand(real.shape, device=real.device).masked_fill(~real, 2.0).argsort(dim=1)
         first = torch.arange(real.shape[1], device=real.device) < count
         masked = torch.zeros_like(real).scatter_(1, order, first)
-        labels = self.module.with_places(batch.labels, batch.source)
-        written = labels[masked & (labels < self.module.size)]
-        self.module.written[written] = True
+        labels = self.module.with_copies(batch.labels, batch.source)
+        self.module.written[labels[masked & (labels < self.module.size)]] = True
         return self._scored(batch, labels, masked)[0]
 
     @override
     def measured_loss(self, batch: Seq2SeqBatch) -> Loss:
-        labels, masked = self.module.with_places(batch.labels, batch.source), _real(batch)
+        labels, masked = self.module.with_copies(batch.labels, batch.source), _real(batch)
         loss, right, right_lengths = self._scored(batch, labels, masked)
         lengths = torch.tensor(float(len(right_lengths)))
         sums = {"correct": right.sum(), "right_lengths": right_lengths.sum(), "lengths": lengths}
@@ -94,19 +94,35 @@ class MaskPredictParsing(SemanticParsing):
     def _scored(
         self, batch: Seq2SeqBatch, labels: Tensor, masked: Tensor
     ) -> tuple[Loss, Tensor, Tensor]:
-        """The loss, which masked tokens are right, and which lengths."""
-        module, source_lengths = self.module, batch.source_lengths
-        lengths, smoothing = _real(batch).sum(dim=1), self.config.label_smoothing
-        memory = module.encode(batch.source, source_lengths)
-        hidden = module.read(labels, masked, lengths, source_lengths, memory)
-        scores, wanted = module.scores(hidden, masked, memory).float(), labels[masked]
+        """The loss, which masked tokens are right, and which lengths.
+
+        The decoder reads the right places of source tokens, where they are known.
+        """
+        module, smoothing = self.module, self.config.label_smoothing
+        memory = module.encode(batch.source, batch.source_lengths)
+        moves = module.move_scores(memory)
+        places, lengths = self._places(batch, labels), _real(batch).sum(dim=1)
+        known = places >= 0
+        decoded = module.read(
+            labels, masked, lengths, memory, torch.where(known, places, module.moved(moves))
+        )
+        scores, wanted = module.scores(decoded, masked, memory), labels[masked]
         total, nll = _cross_entropy(scores, wanted, smoothing)
-        known = lengths > 0  # a target that was cut has none
-        differences = module.difference(lengths, source_lengths)[known]
-        of_lengths = module.length_scores(memory).float()[known]
-        total = total + _cross_entropy(of_lengths, differences, smoothing)[0]
+        each = torch.arange(places.shape[1], device=places.device)
+        right_moves = module.move(places, each)
+        total = total + _cross_entropy(moves[known], right_moves[known], smoothing)[0]
         loss = Loss(total, torch.tensor(float(len(wanted))), {"nll": nll.detach()})
-        return loss, scores.argmax(dim=1) == wanted, of_lengths.argmax(dim=1) == differences
+        ends = (each == batch.source_lengths[:, None] - 1) & known
+        return loss, scores.argmax(dim=1) == wanted, moves[ends].argmax(dim=1) == right_moves[ends]
+
+    def _places(self, batch: Seq2SeqBatch, labels: Tensor) -> Tensor:
+        """Where each source token is in the target, the last one at its end; -1: it is nowhere."""
+        real, size = _real(batch), self.module.size
+        places = torch.full_like(batch.source, -1)
+        rows, at = ((labels >= size) & real).nonzero(as_tuple=True)
+        places[rows, labels[rows, at] - size] = at
+        last = batch.source_lengths[:, None] - 1
+        return places.scatter(1, last, real.sum(dim=1, keepdim=True) - 1)
 
     @override
     def loss_metrics(self) -> dict[str, Metric]:

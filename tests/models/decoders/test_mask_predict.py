@@ -5,6 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 import torch
+from torch import nn
 from torch.nn import functional as F
 
 from textmill.errors import UserError
@@ -21,7 +22,7 @@ def model(request):
     """A model with scores far from uniform, all of whose tokens but two were written."""
     made = MaskPredict.Config(
         dim=16, num_heads=2, ffn_dim=32, num_encoder_layers=1, num_decoder_layers=2,
-        max_length=32, copies=request.param == "copies", max_difference=MOST,
+        max_length=32, copies=request.param == "copies", longest_move=MOST,
     ).build(tokenizer=TOKENIZER)  # fmt: skip
     with torch.no_grad():
         for parameter in made.parameters():
@@ -51,7 +52,11 @@ def reference(model, source, decoding):
     source, count = source[None], torch.tensor([len(source)])
     memory = model.encode(source, None)
     limit = min(int(decoding.max_length_a * count) + decoding.max_length_b, model.max_length)
-    scores = model.length_scores(memory)[0].log_softmax(dim=0).tolist()
+    moves = model.move_scores(memory)[0].tolist()
+    places = [
+        at + max(range(2 * MOST + 1), key=each.__getitem__) - MOST for at, each in enumerate(moves)
+    ]
+    scores = torch.tensor(moves[-1]).log_softmax(dim=0).tolist()
     lengths = [int(count) + difference for difference in range(-MOST, MOST + 1)]
     able = [place for place, length in enumerate(lengths) if 0 < length <= limit]
     able.sort(key=lambda place: scores[place], reverse=True)
@@ -62,8 +67,9 @@ def reference(model, source, decoding):
         for t in range(1, decoding.iterations + 1):
             read = torch.zeros(1, length, dtype=torch.bool)
             read[0, masked] = True
-            hidden = model.read(torch.tensor([ids]), read, torch.tensor([length]), count, memory)
-            every = model.scores(hidden, torch.ones_like(read), memory)
+            length_ = torch.tensor([length])
+            decoded = model.read(torch.tensor([ids]), read, length_, memory, torch.tensor([places]))
+            every = model.scores(decoded, torch.ones_like(read), memory)
             every[:, :2] = -math.inf  # never written
             chances = every.log_softmax(dim=1).tolist()
             for place in masked:
@@ -111,15 +117,13 @@ def test_it_is_the_paper_s_algorithm(model, batch, settings, monkeypatch):
 
 @torch.inference_mode()
 def test_one_pass_takes_the_likeliest_of_what_is_all_masked(model, batch):
-    _, source_lengths = batch
     memory = model.encode(*batch)
-    lengths = torch.tensor([4, 5, 2, 6, 3])
-    ids, log_probs = search.fill(
-        model, memory, source_lengths, lengths, MaskPredictDecoding(iterations=1)
-    )
+    places, lengths = torch.randint(0, 6, batch[0].shape), torch.tensor([4, 5, 2, 6, 3])
+    once = MaskPredictDecoding(iterations=1)
+    ids, log_probs = search.fill(model, memory, places, lengths, once)
     masked = torch.arange(6) < lengths[:, None]
-    hidden = model.read(torch.full((5, 6), 7), masked, lengths, source_lengths, memory)
-    scores = model.scores(hidden, masked, memory)
+    decoded = model.read(torch.full((5, 6), 7), masked, lengths, memory, places)
+    scores = model.scores(decoded, masked, memory)
     scores[:, :2] = -torch.inf
     wanted = scores.log_softmax(dim=1).max(dim=1)
     assert ids[masked].tolist() == wanted.indices.tolist()
@@ -135,30 +139,29 @@ def test_a_length_is_limited_and_one_that_is_not_allowed_gives_way_to_the_neares
     assert [len(row[0].ids) for row in mask_predict(model, *batch, least, eos_idx=-1)] == [21] * 5
 
 
-def test_lengths_are_scored_by_the_mean_of_the_source_s_states(model, batch):
+def test_moves_are_scored_by_torch_s_layers_and_are_how_much_later_a_token_is(model, batch):
     source, lengths = batch
-    found = model.length_scores(model.encode(source, lengths))
-    inner, _, outer = model.length
-    for row, length in enumerate(lengths):
-        mean = model.encode(source[row : row + 1, :length], None).states[0].mean(dim=0)
-        hidden = F.relu(F.linear(mean, inner.weight, inner.bias))
-        wanted = F.linear(hidden, outer.weight, outer.bias)
-        torch.testing.assert_close(found[row], wanted, rtol=1e-4, atol=1e-5)
-    assert found.shape[1] == 2 * MOST + 1
-    differences = model.difference(torch.tensor([7, 1, 20]), torch.tensor([5, 9, 5]))
-    assert differences.tolist() == [MOST + 2, 0, 2 * MOST]
+    found = model.move_scores(model.encode(source, lengths))
+    torch_s = nn.Sequential(nn.Linear(16, 16), nn.ReLU(), nn.Linear(16, 2 * MOST + 1))
+    torch_s.load_state_dict(model.moves.state_dict())
+    for row, length in enumerate(lengths):  # alone, without padding
+        wanted = torch_s(model.encode(source[row : row + 1, :length], None).states[0])
+        torch.testing.assert_close(found[row, :length], wanted, rtol=1e-4, atol=1e-5)
+    moves = model.move(torch.tensor([7, 1, 20]), torch.tensor([5, 9, 5]))
+    assert moves.tolist() == [MOST + 2, 0, 2 * MOST]
+    scores = F.one_hot(torch.tensor([[MOST + 2, MOST, MOST - 1]]), 2 * MOST + 1).float()
+    assert model.moved(scores).tolist() == [[2, 1, 1]]
 
 
 @torch.inference_mode()
 def test_each_token_knows_those_on_both_sides_and_no_masked_one(model, batch):
-    _, source_lengths = batch
     ids, lengths = torch.randint(4, SIZE, (5, 6)), torch.tensor([6, 4, 5, 6, 6])
     masked = torch.zeros(5, 6, dtype=torch.bool)
     masked[:, 1] = True
-    memory = model.encode(*batch)
+    memory, places = model.encode(*batch), torch.arange(7).expand(5, 7)
 
-    def read(ids):
-        return model.read(ids, masked, lengths, source_lengths, memory)
+    def read(ids, places=places):
+        return model.read(ids, masked, lengths, memory, places).states
 
     before, other, hidden = read(ids), ids.clone(), ids.clone()
     other[:, 3] = (ids[:, 3] - 3) % 8 + 4
@@ -168,23 +171,26 @@ def test_each_token_knows_those_on_both_sides_and_no_masked_one(model, batch):
     padding = ids.clone()
     padding[1, 4:] = padding[2, 5:] = PAD
     torch.testing.assert_close(read(padding)[1, :4], before[1, :4])
-    if model.places is not None:  # a copied place is read by its token's state
+    if model.copied is None:
+        torch.testing.assert_close(read(ids, places + 1), before)
+    else:  # a copied token is read by its state, and so is the one that is moved to a place
         copied = torch.where(torch.arange(6) == 3, SIZE, ids)
         assert not torch.isclose(before[:, 0], read(copied)[:, 0]).all(dim=1).any()
+        assert not torch.isclose(before, read(ids, places + 1)).all(dim=2).any(dim=1).all()
 
 
-def test_tokens_of_the_source_are_places_each_once():
+def test_tokens_of_the_source_are_copied_each_once():
     config = MaskPredict.Config(dim=16, num_encoder_layers=1, num_decoder_layers=1)
     model = config.build(tokenizer=TOKENIZER)
     source = torch.tensor([[5, 6, 5, EOS, PAD, PAD], [7, 8, 9, 10, 11, EOS]])
     target = torch.tensor([[4, 5, 9, 5, 5, EOS, PAD], [9, 4, 7, PAD, PAD, PAD, PAD]])
-    placed = model.with_places(target, source)
+    copied = model.with_copies(target, source)
     at = SIZE
-    assert placed.tolist() == [
+    assert copied.tolist() == [
         [4, at, 9, at + 2, 5, at + 3, PAD],  # there is no third 5
         [at + 2, 4, at, PAD, PAD, PAD, PAD],
     ]
-    assert torch.equal(model.with_tokens(placed, source), target)
+    assert torch.equal(model.with_tokens(copied, source), target)
 
 
 @pytest.mark.parametrize(

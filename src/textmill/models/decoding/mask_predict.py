@@ -68,11 +68,13 @@ def mask_predict(
     *Shape:* as in :class:`~textmill.models.decoding.search_state.Request`.
     """
     memory = model.encode(source, source_lengths)
-    rows, lengths, of_length = _candidates(model, memory, source, source_lengths, decoding)
+    moves = model.move_scores(memory)
+    places = model.moved(moves)
+    rows, lengths, of_length = _candidates(model, moves, source, source_lengths, decoding)
     answers: list[list[Hypothesis]] = [[] for _ in source]
     for part in lengths.argsort(stable=True).split(ROWS):
         of, own = rows[part], lengths[part]
-        ids, log_probs = fill(model, memory.select(of), source_lengths[of], own, decoding)
+        ids, log_probs = fill(model, memory.select(of), places[of], own, decoding)
         tokens = model.with_tokens(ids, source[of]).tolist()
         joint = of_length[part] + log_probs.sum(dim=1)
         scores = (joint / own**decoding.length_penalty).tolist()
@@ -89,13 +91,13 @@ def mask_predict(
 def fill(
     model: MaskPredict,
     memory: DecoderMemory,
-    source_lengths: Tensor,
+    places: Tensor,
     lengths: Tensor,
     decoding: MaskPredictDecoding,
 ) -> tuple[Tensor, Tensor]:
-    """Numbers of tokens and places of targets, and their log-probabilities, 0 at padding.
+    """Numbers of the tokens of targets, and their log-probabilities, 0 at padding.
 
-    *Shape:* lengths :math:`(B)` to :math:`(B,T)` each.
+    *Shape:* places of source tokens :math:`(B,S)`, lengths :math:`(B)`, to :math:`(B,T)` each.
     """
     ids = lengths.new_zeros((len(lengths), int(lengths.max())))
     masked = real = torch.arange(ids.shape[1], device=ids.device) < lengths[:, None]
@@ -104,8 +106,8 @@ def fill(
     for left in reversed(range(decoding.iterations)):
         open_ = masked.any(dim=1).nonzero()[:, 0]
         at, some = masked[open_], memory.select(open_)
-        hidden = model.read(ids[open_], at, lengths[open_], source_lengths[open_], some)
-        log_probs[masked], ids[masked] = model.likeliest(hidden, at, some)
+        decoded = model.read(ids[open_], at, lengths[open_], some, places[open_])
+        log_probs[masked], ids[masked] = model.likeliest(decoded, at, some)
         if not left:
             break
         order = log_probs.masked_fill(~real, torch.inf).argsort(dim=1, stable=True)
@@ -121,7 +123,7 @@ def fill(
 
 def _candidates(
     model: MaskPredict,
-    memory: DecoderMemory,
+    moves: Tensor,
     source: Tensor,
     source_lengths: Tensor,
     decoding: MaskPredictDecoding,
@@ -130,8 +132,9 @@ def _candidates(
 
     *Shape:* :math:`(N)` each; log-probabilities.
     """
-    scores = model.length_scores(memory).float().log_softmax(dim=1)
-    most = model.config.max_difference
+    last = torch.arange(len(source), device=source.device), source_lengths - 1
+    scores = moves[last].float().log_softmax(dim=1)
+    most = model.config.longest_move
     lengths = torch.arange(-most, most + 1, device=source.device) + source_lengths[:, None]
     limits = decoding.limits(source, source_lengths, longest=model.max_length)[:, None]
     least = limits.clamp(max=decoding.min_length + 1)

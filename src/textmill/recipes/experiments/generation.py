@@ -13,6 +13,7 @@ from textmill.config.recipe import Recipe, like
 from textmill.data.text_pairs import TextPairs
 from textmill.models.decoders.mask_predict import MaskPredict
 from textmill.models.decoding import Decoding
+from textmill.models.decoding.mask_predict import MaskPredictDecoding
 from textmill.models.encoders.lstm import LstmEncoder
 from textmill.models.layers.word_embeddings import CharacterCnn
 from textmill.models.readers.sentences import SentenceScorer
@@ -249,8 +250,18 @@ def parsing_mask_predict() -> Recipe:
         **{
             **parsing_top().ingredients,
             "model": MaskPredict.Config(
-                dim=128, num_encoder_layers=2, num_decoder_layers=1, num_heads=2, ffn_dim=256
+                dim=128,
+                num_encoder_layers=2,
+                num_decoder_layers=1,
+                num_heads=2,
+                ffn_dim=256,
+                longest_move=32,  # two for each of 16 intents and slots
             ),
-            "task": MaskPredictParsing.Config(trees=True, copy_unknown=True, all_masked=0.5),
+            "task": MaskPredictParsing.Config(
+                trees=True,
+                copy_unknown=True,
+                all_masked=0.7,
+                decoding=MaskPredictDecoding(iterations=1, max_length_a=8.0, max_length_b=40),
+            ),
         }
     )

@@ -77,11 +77,6 @@ def reference(model, source, decoding):
                 ids[place] = chances[place].index(log_probs[place])
             again = length * (decoding.iterations - t) // decoding.iterations
             masked = sorted(range(length), key=lambda place: log_probs[place])[:again]
-            masked = [
-                i
-                for i in masked
-                if decoding.certain == 1 or math.exp(log_probs[i]) < decoding.certain
-            ]
             if not masked:
                 break
         tokens = [i if i < SIZE else int(source[0, i - SIZE]) for i in ids]
@@ -95,7 +90,7 @@ def reference(model, source, decoding):
     [
         {"iterations": 1},
         {"iterations": 3},
-        {"iterations": 5, "certain": 0.4},
+        {"iterations": 9},
         {"iterations": 4, "beam_size": 3, "n_best": 2},
         {"iterations": 2, "beam_size": 40, "n_best": 5, "length_penalty": 0.5},
     ],
@@ -197,7 +192,6 @@ def test_tokens_of_the_source_are_copied_each_once():
     ("settings", "message"),
     [
         ({"iterations": 0}, "decoding.iterations must be"),
-        ({"certain": 0.0}, "decoding.certain must be above 0 and at most 1, but is 0.0."),
         ({"sample": True}, "decoding.sample=True is for tokens that are generated one after"),
         ({"beam_size": 2, "early_stopping": "first"}, "decoding.early_stopping=first is for"),
         ({"no_repeat_ngram": 3}, "decoding.no_repeat_ngram=3 is for tokens"),

@@ -1,6 +1,5 @@
 """Mask-predict: all tokens of a target at once, then the least certain of them again."""
 
-import math
 from dataclasses import dataclass
 from typing import ClassVar, Final
 
@@ -25,7 +24,7 @@ ROWS: Final = 64
 class MaskPredictDecoding(Decoding):
     """How targets are predicted, all tokens at once."""
 
-    shown_first: ClassVar = frozenset({"iterations", "certain", "beam_size"})
+    shown_first: ClassVar = frozenset({"iterations", "beam_size"})
 
     beam_size: int = 1
     """Lengths that are tried for each source, the likeliest ones. Of their targets the best has the
@@ -33,18 +32,11 @@ class MaskPredictDecoding(Decoding):
     iterations: int = 4
     """Passes of the decoder, T: the pass t of 1, 2 ... predicts the tokens that are masked, and
     then the ``N * (T - t) / T`` least probable ones of N are masked again."""
-    certain: float = 1.0
-    """Probability from which a token is not masked again: a target is finished when all its tokens
-    have it. 1 makes all passes, as the paper; less is faster."""
 
     @override
     def __post_init__(self) -> None:
         super().__post_init__()
         require(self, "decoding", sizes=["iterations"])
-        if not 0 < self.certain <= 1:
-            raise UserError(
-                f"decoding.certain must be above 0 and at most 1, but is {self.certain}."
-            )
         ordered = ("early_stopping", "sample", "repetition_penalty", "no_repeat_ngram")
         for name in (*ordered, "unknown_penalty"):
             if (value := getattr(self, name)) != getattr(Decoding, name):
@@ -100,24 +92,17 @@ def fill(
     *Shape:* places of source tokens :math:`(B,S)`, lengths :math:`(B)`, to :math:`(B,T)` each.
     """
     ids = lengths.new_zeros((len(lengths), int(lengths.max())))
-    masked = real = torch.arange(ids.shape[1], device=ids.device) < lengths[:, None]
+    each = torch.arange(ids.shape[1], device=ids.device)
+    masked = real = each < lengths[:, None]
     log_probs = torch.zeros(ids.shape, device=ids.device)
-    least = math.log(decoding.certain) if decoding.certain < 1 else math.inf
     for left in reversed(range(decoding.iterations)):
-        open_ = masked.any(dim=1).nonzero()[:, 0]
-        at, some = masked[open_], memory.select(open_)
-        decoded = model.read(ids[open_], at, lengths[open_], some, places[open_])
-        log_probs[masked], ids[masked] = model.likeliest(decoded, at, some)
-        if not left:
+        decoded = model.read(ids, masked, lengths, memory, places)
+        log_probs[masked], ids[masked] = model.likeliest(decoded, masked, memory)
+        again = lengths[:, None] * left // decoding.iterations
+        if not again.any():
             break
         order = log_probs.masked_fill(~real, torch.inf).argsort(dim=1, stable=True)
-        again = lengths[:, None] * left // decoding.iterations
-        least_certain = torch.zeros_like(real).scatter_(
-            1, order, torch.arange(ids.shape[1], device=ids.device) < again
-        )
-        masked = least_certain & (log_probs < least)
-        if not masked.any():
-            break
+        masked = torch.zeros_like(real).scatter_(1, order, each < again)
     return ids, log_probs
 
 

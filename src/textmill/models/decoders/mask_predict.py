@@ -10,7 +10,6 @@ from textmill.config.component import Component
 from textmill.config.validators import require
 from textmill.models import registries
 from textmill.models.decoder_state import DecoderMemory, length_mask
-from textmill.models.decoding.topk import argmax
 from textmill.models.layers.linear import LinearLayer, linear
 from textmill.models.transformer import Transformer
 from textmill.models.vocabulary import HasVocabInfo
@@ -86,7 +85,7 @@ class MaskPredict(Component, nn.Module):
 
     def moved(self, scores: Tensor) -> Tensor:
         """Where source tokens are expected in the target. *Shape:* (B,S,2M+1) to (B,S)."""
-        moves = argmax(scores.flatten(0, 1)).view(scores.shape[:2]) - self.config.longest_move
+        moves = scores.argmax(dim=2) - self.config.longest_move
         return moves + torch.arange(scores.shape[1], device=scores.device)
 
     def read(

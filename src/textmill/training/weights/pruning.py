@@ -129,9 +129,9 @@ class Pruner:
         return {"pruning": self} if self.config.sparsity else {}
 
     def state_dict(self) -> dict[str, Any]:
-        return {"pruned": self.pruned}
+        return {"pruned": {name: places.tolist() for name, places in self.pruned.items()}}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        blocks = self.blocks
-        found = state["pruned"].items()
-        self.pruned = {n: v.to(blocks[n].reader.weight.device) for n, v in found if n in blocks}
+        for name, places in state["pruned"].items():
+            device = self.blocks[name].reader.weight.device
+            self.pruned[name] = torch.tensor(places, dtype=torch.int64, device=device)

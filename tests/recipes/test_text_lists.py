@@ -14,10 +14,13 @@ from textmill.inference.export.compare import difference
 from textmill.runs.export import export
 from textmill.serving.app import Service, make_app
 from textmill.serving.limits import Limits
+from textmill.tasks.tagging import WordTagging
+from textmill.text.cells import ListCell
+from textmill.text.features.labels import FittedLabels
 
 SURE = [
     "tokenizer.min_count=1", "model.dropout=0", "lr_scheduler.type=constant", "optimizer.lr=0.03",
-    "trainer.max_steps=40", "trainer.evaluate_every=40 steps", "reporters.console=false",
+    "trainer.max_steps=30", "trainer.evaluate_every=30 steps", "reporters.console=false",
     "reporters.html=false",
 ]  # fmt: skip
 """With no recurrent layer, whose graphs take torch seconds."""
@@ -66,7 +69,16 @@ CASES = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+SLOW = {"a label for a list"}  # its parts are those of the others
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        pytest.param(case, id=name, marks=pytest.mark.slow if name in SLOW else ())
+        for name, case in CASES.items()
+    ],
+)
 def test_it_reaches_the_ceiling_and_its_export_and_server_answer_the_same(
     case, shared_data, capsys
 ):
@@ -110,3 +122,13 @@ def test_it_reaches_the_ceiling_and_its_export_and_server_answer_the_same(
     else:
         with pytest.raises(UserError, match="makes no vectors of texts"):
             predictor.embed(rows)
+
+
+def test_a_row_with_another_number_of_labels_than_texts_is_a_bad_one():
+    labels = FittedLabels.Config(column="label", multiple=True)
+    check = WordTagging.Config(column="text", max_texts=5).row_check(labels)
+    row = {"text": ListCell(["how are you", "ok"]), "label": ListCell(["ask", "say"])}
+    assert check(row) is None
+    assert check({**row, "label": ListCell(["ask"])}) == (
+        "has 2 texts in 'text', but 1 tags in 'label': wanted one for each text"
+    )

@@ -43,7 +43,8 @@ class TextsColumn(IdsColumn):
 
     @override
     def check_beside(self, role: str, columns: Mapping[str, Column]) -> None:
-        if wrong := [name for name in columns if name in ("characters", "affixes", "dictionary")]:
+        wrong = [name for name in columns if name in ("characters", "affixes", "dictionary")]
+        if wrong and not self.shares:  # else they are those of the text that it is around
             raise UserError(
                 f"A row of '{self.name}' has several texts, whose words can have no {wrong[0]} "
                 f"beside them: leave {wrong[0]} out."
@@ -107,10 +108,6 @@ class ContextColumn(TextsColumn):
     def __init__(self, name: str, tokenizer: Tokenizer, *, length: int, most: int) -> None:
         super().__init__(name, tokenizer, length=length)
         self.most = most
-
-    @override
-    def check_beside(self, role: str, columns: Mapping[str, Column]) -> None:
-        """Any column may stand beside it: none is of its words."""
 
     @override
     def texts(self, value: Any, row: int) -> list[str]:

@@ -43,7 +43,8 @@ class TextsColumn(IdsColumn):
 
     @override
     def check_beside(self, role: str, columns: Mapping[str, Column]) -> None:
-        wrong = [name for name in columns if name in ("characters", "affixes", "dictionary")]
+        of_words = ("characters", "affixes", "pieces", "dictionary")
+        wrong = [name for name in of_words if name in columns]
         if wrong and not self.shares:  # else they are those of the text that it is around
             raise UserError(
                 f"A row of '{self.name}' has several texts, whose words can have no {wrong[0]} "

@@ -7,6 +7,7 @@ import math
 import random
 from collections.abc import Callable
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -157,6 +158,30 @@ CASES = {
     "regression": Case(Regression, numbers()),
     "calibration error": Case(CalibrationError, statements()),
 }  # fmt: skip
+
+
+UNWEIGHTED = {"bleu", "chrf", "label scores", "retrieval"}
+"""Metrics of whole texts and of ranks; of a regression that is Spearman's."""
+
+
+@pytest.mark.parametrize("name", sorted(CASES.keys() - UNWEIGHTED))
+def test_a_row_of_some_weight_is_the_row_so_often(name):
+    case = CASES[name]
+    weighted, often, halves = case.make(), case.make(), case.make()
+    halves.weight = Fraction(1, 2)
+    for number, row in enumerate(case.rows):
+        weighted.weight = number % 4
+        weighted.update(*row)
+        for _ in range(number % 4):
+            often.update(*row)
+            halves.update(*row)
+            halves.update(*row)
+    for part in ("compute", "errors"):
+        one, *others = (getattr(each, part)() for each in (often, weighted, halves))
+        for values in (one, *others):
+            values.pop("spearman", None)
+        assert others == [one, one]
+        assert all(type(value) is float for value in others[1].values())
 
 
 @pytest.fixture(params=CASES, ids=str)

@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
 from textmill.errors import DataError
+from textmill.text.columns.column import Column, padded_columns
 from textmill.text.ragged import Ragged
 
 
@@ -40,6 +41,10 @@ class Seq2SeqBatch:
     """Source ids and labels that are not padding; counted from the lengths if not given."""
     num_labels: int = field(default=-1)
     """Labels that are not padding; counted likewise."""
+    beside: Mapping[str, Tensor] = field(default_factory=dict)
+    """What the module gets of each source beside its ids, by name."""
+    weights: Tensor | None = None
+    """*Shape:* ``[B]``; how often each row counts; None: once."""
 
     def __post_init__(self) -> None:
         if (self.target is None) != (self.target_lengths is None):
@@ -93,10 +98,11 @@ class Seq2SeqBatch:
         """The batch with its tensors on ``device``; ``rows`` stays on the host."""
         moved = {
             name: None if value is None else value.to(device, non_blocking=non_blocking)
-            for name in ("source", "source_lengths", "target", "target_lengths")
+            for name in ("source", "source_lengths", "target", "target_lengths", "weights")
             for value in (getattr(self, name),)
         }
-        return replace(self, **moved)  # type: ignore[arg-type]  # only tensors are moved
+        beside = {n: t.to(device, non_blocking=non_blocking) for n, t in self.beside.items()}
+        return replace(self, beside=beside, **moved)  # type: ignore[arg-type]  # only tensors are moved
 
     def part(self, first: int, step: int) -> "Seq2SeqBatch":
         """Every ``step``-th of the rows, from the ``first`` on, counted from 0."""
@@ -114,13 +120,18 @@ class Seq2SeqBatch:
 
 
 def collate_seq2seq(
-    columns: Mapping[str, Ragged], indices: ArrayLike, pad_idx: int
+    columns: Mapping[str, Ragged],
+    indices: ArrayLike,
+    pad_idx: int,
+    beside: Mapping[str, Column] = {},
 ) -> Seq2SeqBatch:
-    """Cuts a batch out of the encoded columns ``source`` and, if there is one, ``target``."""
+    """Cuts a batch out of the encoded columns ``source``, ``target`` if it is there, and others."""
     rows = np.asarray(indices, dtype=np.int64)
     source, target = columns["source"], columns.get("target")
     _, lengths = source.bounds(rows)
     num_tokens, num_labels = int(lengths.sum()), 0
+    others = padded_columns({r: columns[r] for r in beside if r in columns}, beside, rows)[0]
+    tensors = {role: torch.from_numpy(array) for role, array in others.items()}
     label_lengths = None
     if target is not None:
         label_lengths = np.maximum(target.bounds(rows)[1] - 1, 0)
@@ -131,6 +142,8 @@ def collate_seq2seq(
         target=None if target is None else torch.from_numpy(target.padded(rows, pad_idx)),
         target_lengths=None if label_lengths is None else torch.from_numpy(label_lengths),
         rows=rows,
+        weights=tensors.pop("weight", None),
+        beside=tensors,
         num_tokens=num_tokens + num_labels,
         num_labels=num_labels,
     )

@@ -1,22 +1,24 @@
 """Classification: one label a row or several, by counts that are exact in any order."""
 
 import math
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from operator import attrgetter
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import override
 
 from textmill.metrics.metric import (
+    Count,
     HigherIsBetter,
     MetricError,
     aligned,
     distinct_labels,
     nan_without,
     share_error,
+    share_of,
 )
 from textmill.text.features.tag_spans import MARKS, Scheme, tag_spans
 
@@ -31,9 +33,9 @@ class ConfusionCounts(NamedTuple):
     scikit-learn, seqeval and PyText.
     """
 
-    right: int
-    predicted: int
-    expected: int
+    right: Count
+    predicted: Count
+    expected: Count
 
     @property
     def occurs(self) -> bool:
@@ -61,7 +63,7 @@ class ConfusionCounts(NamedTuple):
         times :math:`2 / (1 + p)^2`, as if each were right by itself.
         """
         count = self.predicted + self.expected - self.right
-        share = self.right / count if count else 0.0
+        share = share_of(self.right, count)
         return 2 / (1 + share) ** 2 * share_error(share, count)
 
     def shares(self) -> dict[str, float]:
@@ -70,10 +72,8 @@ class ConfusionCounts(NamedTuple):
     def values(self) -> dict[str, float]:
         return {**self.shares(), "support": float(self.expected)}
 
-    def _share(self, of: int) -> float:
-        if not self.occurs:
-            return math.nan
-        return self.right / of if of else 0.0
+    def _share(self, of: Count) -> float:
+        return share_of(self.right, of) if self.occurs else math.nan
 
 
 def micro(tallies: Iterable[ConfusionCounts]) -> ConfusionCounts:
@@ -105,17 +105,24 @@ class LabelCounts:
     """How often each label was right, was predicted, and was to be found."""
 
     def __init__(self) -> None:
-        self.right, self.predicted, self.expected = Counter[str](), Counter[str](), Counter[str]()
+        self.right, self.predicted, self.expected = (defaultdict[str, Count](int) for _ in range(3))
 
-    def add(self, expected: Iterable[T], predicted: Iterable[T], label: Callable[[T], str]) -> None:
+    def add(
+        self,
+        expected: Iterable[T],
+        predicted: Iterable[T],
+        label: Callable[[T], str],
+        weight: Count = 1,
+    ) -> None:
         """Adds things that have labels: those to be found, and those that were predicted.
 
         One is right if it is among both; of equal ones, as many as both have.
         """
         gold, given = Counter(expected), Counter(predicted)
-        self.expected.update(map(label, gold.elements()))
-        self.predicted.update(map(label, given.elements()))
-        self.right.update(map(label, (gold & given).elements()))
+        parts = ((self.expected, gold), (self.predicted, given), (self.right, gold & given))
+        for counts, things in parts:
+            for thing, times in things.items():
+                counts[label(thing)] += times * weight
 
     def tallies(self, labels: Iterable[str] = ()) -> dict[str, ConfusionCounts]:
         """The counts of each label: ``labels`` first, then others in alphabetical order."""
@@ -149,7 +156,7 @@ class Classification(HigherIsBetter):
             raise MetricError(
                 f"The positive label must be one of {', '.join(self.labels)}, but is {positive!r}."
             )
-        self._pairs = Counter[tuple[str | None, str]]()
+        self._pairs = defaultdict[tuple[str | None, str], Count](int)
 
     @override
     def update(self, gold: Sequence[str | None], predicted: Sequence[str]) -> None:
@@ -161,19 +168,21 @@ class Classification(HigherIsBetter):
                     f"The label predicted for row {row + 1} of {len(gold)} must be one of the "
                     f"{len(self.labels)} labels of the metric, but is {given!r}."
                 )
-        self._pairs.update(pairs)
+        for pair, times in Counter(pairs).items():
+            self._pairs[pair] += times * self.weight
 
     @override
     def compute(self) -> dict[str, float]:
         tallies = self.tallies()
         everything = micro(tallies.values())
         rows = everything.predicted
+        accuracy = share_of(everything.right, rows)
         means = macro(tallies.values())
         of_one = {} if self.positive is None else tallies[self.positive].shares()
         values = {
-            "accuracy": everything.right / max(rows, 1),
+            "accuracy": accuracy,
             **{f"macro_{name}": mean for name, mean in means.items()},
-            "micro_f1": everything.right / max(rows, 1),
+            "micro_f1": accuracy,
             "mcc": self._correlation([*tallies.values()]),
             **of_one,
             **label_values(tallies),
@@ -184,7 +193,8 @@ class Classification(HigherIsBetter):
     def errors(self) -> dict[str, float]:
         tallies = self.tallies()
         everything = micro(tallies.values())
-        error = share_error(everything.right / max(everything.predicted, 1), everything.predicted)
+        rows = everything.predicted
+        error = share_error(share_of(everything.right, rows), rows)
         of_one = {} if self.positive is None else {"f1": tallies[self.positive].f1_error}
         return {"accuracy": error, "micro_f1": error, **of_one}
 
@@ -198,16 +208,17 @@ class Classification(HigherIsBetter):
                 counts.right[gold] += n * (gold == predicted)
         return counts.tallies(self.labels)
 
-    def confusion(self) -> NDArray[np.int64]:
+    def confusion(self) -> NDArray[Any]:
         """How often each gold label was given each label: ``[len(labels) + 1, len(labels)]``.
 
         The last row holds the gold labels outside of ``labels``.
         """
         places = {label: i for i, label in enumerate(self.labels)}
-        matrix = np.zeros((len(places) + 1, len(places)), np.int64)
+        whole = all(isinstance(n, int) for n in self._pairs.values())
+        matrix = np.zeros((len(places) + 1, len(places)), np.int64 if whole else np.float64)
         for (gold, predicted), n in self._pairs.items():
             row = len(places) if gold is None else places.get(gold, len(places))
-            matrix[row, places[predicted]] += n
+            matrix[row, places[predicted]] += n if whole else float(n)
         return matrix
 
     def _correlation(self, tallies: Sequence[ConfusionCounts]) -> float:
@@ -218,7 +229,7 @@ class Classification(HigherIsBetter):
         both = sum(t.right for t in tallies) * rows - sum(t.predicted * t.expected for t in tallies)
         predicted = rows**2 - sum(t.predicted**2 for t in tallies)
         gold = rows**2 - sum(t.expected**2 for t in tallies) - other**2
-        return both / math.sqrt(predicted * gold) if predicted and gold else 0.0
+        return float(both) / math.sqrt(predicted * gold) if predicted and gold else 0.0
 
 
 class MultiLabel(HigherIsBetter):
@@ -235,7 +246,8 @@ class MultiLabel(HigherIsBetter):
     def __init__(self, labels: Sequence[str]) -> None:
         self.labels = distinct_labels(self, labels)
         self._counts = LabelCounts()
-        self._rows = self._right = 0
+        self._rows: Count = 0
+        self._right: Count = 0
 
     @override
     def update(self, gold: Sequence[Collection[str]], predicted: Sequence[Collection[str]]) -> None:
@@ -254,15 +266,15 @@ class MultiLabel(HigherIsBetter):
                     f"{len(self.labels)} labels of the metric, but there is {unknown[0]!r}."
                 )
         for right, given in rows:
-            self._counts.add(set(right), set(given), str)
-            self._right += set(right) == set(given)
-        self._rows += len(rows)
+            self._counts.add(set(right), set(given), str, self.weight)
+            self._right += (set(right) == set(given)) * self.weight
+        self._rows += len(rows) * self.weight
 
     @override
     def compute(self) -> dict[str, float]:
         tallies = self.tallies()
         values = {
-            "accuracy": self._right / max(self._rows, 1),
+            "accuracy": share_of(self._right, self._rows),
             **{f"micro_{name}": share for name, share in micro(tallies.values()).shares().items()},
             **{f"macro_{name}": mean for name, mean in macro(tallies.values()).items()},
             **label_values(tallies),
@@ -272,7 +284,7 @@ class MultiLabel(HigherIsBetter):
     @override
     def errors(self) -> dict[str, float]:
         return {
-            "accuracy": share_error(self._right / max(self._rows, 1), self._rows),
+            "accuracy": share_error(share_of(self._right, self._rows), self._rows),
             "micro_f1": micro(self.tallies().values()).f1_error,
         }
 
@@ -298,7 +310,7 @@ class Spans(HigherIsBetter):
             )
         self.scheme, self.kinds = scheme, tuple(dict.fromkeys(kinds or ()))
         self._of_kinds = kinds is not None
-        self._counts, self._equal = LabelCounts(), Counter[str]()
+        self._counts, self._equal = LabelCounts(), defaultdict[str, Count](int)
 
     @override
     def update(self, gold: Sequence[Sequence[str]], predicted: Sequence[Sequence[str]]) -> None:
@@ -315,15 +327,17 @@ class Spans(HigherIsBetter):
             except ValueError as error:
                 raise MetricError(f"{error}") from None
         for expected, found in spans:
-            self._counts.add(expected, found, attrgetter("kind"))
+            self._counts.add(expected, found, attrgetter("kind"), self.weight)
         for right, given in rows:
             equal = sum(a == b for a, b in zip(right, given, strict=True))
-            self._equal.update(
-                right_tokens=equal,
-                tokens=len(right),
-                right_sentences=int(equal == len(right)),
-                sentences=1,
-            )
+            counts = {
+                "right_tokens": equal,
+                "tokens": len(right),
+                "right_sentences": int(equal == len(right)),
+                "sentences": 1,
+            }
+            for name, count in counts.items():
+                self._equal[name] += count * self.weight
 
     @override
     def compute(self) -> dict[str, float]:
@@ -333,9 +347,10 @@ class Spans(HigherIsBetter):
             **{f"span_{name}": share for name, share in everything.shares().items()},
             "span_macro_f1": macro(tallies.values())["f1"],
             **nan_without(
-                equal["tokens"], {"token_accuracy": equal["right_tokens"] / max(equal["tokens"], 1)}
+                equal["tokens"],
+                {"token_accuracy": share_of(equal["right_tokens"], equal["tokens"])},
             ),
-            "whole_sentence": equal["right_sentences"] / max(equal["sentences"], 1),
+            "whole_sentence": share_of(equal["right_sentences"], equal["sentences"]),
             **(label_values(tallies) if self._of_kinds else {}),
         }
         return nan_without(equal["sentences"], values)
@@ -346,8 +361,8 @@ class Spans(HigherIsBetter):
         tokens, sentences = equal["tokens"], equal["sentences"]
         return {
             "span_f1": micro(self.tallies().values()).f1_error,
-            "token_accuracy": share_error(equal["right_tokens"] / max(tokens, 1), tokens),
-            "whole_sentence": share_error(equal["right_sentences"] / max(sentences, 1), sentences),
+            "token_accuracy": share_error(share_of(equal["right_tokens"], tokens), tokens),
+            "whole_sentence": share_error(share_of(equal["right_sentences"], sentences), sentences),
         }
 
     def tallies(self) -> dict[str, ConfusionCounts]:

@@ -1,7 +1,7 @@
 """Frames, an intent with its slots: how many are right as a whole, and how well their parts are."""
 
 import math
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from operator import attrgetter
 from typing import NamedTuple
@@ -11,12 +11,14 @@ from typing_extensions import override
 from textmill.errors import DataError
 from textmill.metrics.classification import ConfusionCounts, LabelCounts, micro
 from textmill.metrics.metric import (
+    Count,
     Direction,
     HigherIsBetter,
     MetricError,
     aligned,
     nan_without,
     share_error,
+    share_of,
 )
 from textmill.text.features.tree_tags import MARK, check_mark, not_a_tree
 
@@ -110,34 +112,35 @@ class FrameCounts(HigherIsBetter):
     """
 
     def __init__(self) -> None:
-        self._frames = Counter[str]()
+        self._frames = defaultdict[str, Count](int)
         self._counts = {(way, part): LabelCounts() for way in _WAYS for part in _PARTS}
 
     def add_trees(self, pairs: Iterable[tuple[Node, Node]]) -> None:
         for gold, predicted in pairs:
-            self._frames.update(
-                all=1,
-                right=int(gold == predicted),
-                right_intents=int(gold.label == predicted.label),
-                invalid=int(predicted.label == INVALID_TREE),
-            )
+            found = {
+                "all": True,
+                "right": gold == predicted,
+                "right_intents": gold.label == predicted.label,
+                "invalid": predicted.label == INVALID_TREE,
+            }
+            for name, is_so in found.items():
+                self._frames[name] += is_so * self.weight
             for way in _WAYS:
                 both = (nodes(tree, whole=way == "tree") for tree in (gold, predicted))
-                for part, expected, found in zip(_PARTS, *both, strict=True):
-                    self._counts[way, part].add(expected, found, attrgetter("label"))
+                for part, expected, given in zip(_PARTS, *both, strict=True):
+                    self._counts[way, part].add(expected, given, attrgetter("label"), self.weight)
 
     @property
-    def count(self) -> int:
+    def count(self) -> Count:
         return self._frames["all"]
 
     @override
     def compute(self) -> dict[str, float]:
         frames = self._frames
-        every = max(frames["all"], 1)
         slots = micro(self.tallies("bracket", "slot").values()).shares()
         values = {
-            "intent_accuracy": frames["right_intents"] / every,
-            "frame_accuracy": frames["right"] / every,
+            "intent_accuracy": share_of(frames["right_intents"], frames["all"]),
+            "frame_accuracy": share_of(frames["right"], frames["all"]),
             **{f"slot_{name}": share for name, share in slots.items()},
         }
         for way in _WAYS:
@@ -154,9 +157,9 @@ class FrameCounts(HigherIsBetter):
     def errors(self) -> dict[str, float]:
         frames = self._frames
         shares = {"intent_accuracy": frames["right_intents"], "frame_accuracy": frames["right"]}
-        every = max(frames["all"], 1)
+        every = frames["all"]
         return {
-            **{name: share_error(right / every, every) for name, right in shares.items()},
+            **{name: share_error(share_of(right, every), every) for name, right in shares.items()},
             "slot_f1": micro(self.tallies("bracket", "slot").values()).f1_error,
         }
 
@@ -206,6 +209,7 @@ class Trees(FrameCounts):
         for gold, predicted in pairs:
             depth = depth_of(gold)
             name = str(depth) if depth < DEEP else f"{DEEP}+"
+            self._by_depth[name].weight = self.weight
             self._by_depth[name].add_trees([(gold, predicted)])
 
     @override
@@ -227,7 +231,7 @@ class Trees(FrameCounts):
     @override
     def compute(self) -> dict[str, float]:
         frames = self._frames
-        share = {"invalid_trees": frames["invalid"] / max(frames["all"], 1)}
+        share = {"invalid_trees": share_of(frames["invalid"], frames["all"])}
         values = {**super().compute(), **nan_without(frames["all"], share)}
         for depth, frames_there in self._by_depth.items():
             found = frames_there.compute()

@@ -7,6 +7,7 @@ import math
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from fractions import Fraction
 from typing import Any, Literal, TypeVar
 
 from typing_extensions import override
@@ -15,6 +16,8 @@ from textmill.config.component import Component, refuse_other_methods
 from textmill.config.component import Config as BaseConfig
 from textmill.errors import UserError
 
+Count = int | Fraction
+"""A number of rows or words, of which each may count in part."""
 Direction = Literal["higher", "lower"]
 """Which values are better."""
 
@@ -49,6 +52,10 @@ class Metric(ABC):
         >>> metric.compute()
         {'longest': 17.0}
     """
+
+    weight: Count = 1
+    """How often each row counts that is added now. Metrics that count rows or words, or are means
+    of them, go by it; those of ranks and of whole texts (BLEU, chrF) do not."""
 
     @override
     def __init_subclass__(cls, **kwargs: Any) -> None:
@@ -158,12 +165,17 @@ def distinct_labels(metric: Metric, labels: Sequence[str]) -> tuple[str, ...]:
     return tuple(labels)
 
 
-def nan_without(count: int, values: Mapping[str, float]) -> dict[str, float]:
+def nan_without(count: Count, values: Mapping[str, float]) -> dict[str, float]:
     """The values, or NaN for each where nothing was counted."""
     return dict(values) if count else dict.fromkeys(values, math.nan)
 
 
-def share_error(share: float, count: float) -> float:
+def share_of(part: Count, whole: Count) -> float:
+    """The share, rounded once; 0 of nothing."""
+    return float(part / whole) if whole else 0.0
+
+
+def share_error(share: float, count: Count | float) -> float:
     """The standard error of a share of so many: ``sqrt(p (1 - p) / n)``; 0 without any.
 
     Example:

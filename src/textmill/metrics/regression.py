@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import override
 
-from textmill.metrics.metric import Direction, Metric, MetricError, aligned, nan_without
+from textmill.metrics.metric import Count, Direction, Metric, MetricError, aligned, nan_without
 from textmill.metrics.streaming import rounded
 
 _SUMS = ("gold", "predicted", "gold_gold", "predicted_predicted", "gold_predicted", "absolute")
@@ -31,7 +31,8 @@ class Regression(Metric):
 
     def __init__(self, *, only: Collection[str] | None = None) -> None:
         self.only = only
-        self._rows = self._not_finite = 0
+        self._rows: Count = 0
+        self._not_finite = 0
         self._sums = dict.fromkeys(_SUMS, Fraction(0))
         self._kept = (array("d"), array("d"))  # right numbers, predictions
 
@@ -48,19 +49,19 @@ class Regression(Metric):
                     f"but is {right}."
                 )
         finite = [pair for pair in pairs if math.isfinite(pair[1])]
-        self._rows += len(pairs)
+        self._rows += len(pairs) * self.weight
         self._not_finite += len(pairs) - len(finite)
         for right, given in finite:
             a, b = Fraction(right), Fraction(given)
             terms = (a, b, a * a, b * b, a * b, abs(a - b))
             for name, term in zip(_SUMS, terms, strict=True):
-                self._sums[name] += term
+                self._sums[name] += term * self.weight
             self._kept[0].append(right)
             self._kept[1].append(given)
 
     @override
     def compute(self) -> dict[str, float]:
-        rows, total = max(self._rows, 1), self._sums
+        rows, total = self._rows or 1, self._sums
         squared = total["gold_gold"] - 2 * total["gold_predicted"] + total["predicted_predicted"]
         spread = total["gold_gold"] - total["gold"] ** 2 / rows
         values = {
@@ -87,7 +88,8 @@ class Regression(Metric):
     @override
     def details(self) -> dict[str, str]:
         if self._not_finite:
-            text = f"{self._not_finite:,} of {self._rows:,} predictions are not finite"
+            every = self._not_finite + len(self._kept[0])
+            text = f"{self._not_finite:,} of {every:,} predictions are not finite"
             return dict.fromkeys(self.directions(), text)
         return {}
 
@@ -106,7 +108,7 @@ def _doubled_ranks(values: NDArray[np.float64]) -> NDArray[np.int64]:
     return ranks
 
 
-def _correlation(rows: int, total: Mapping[str, Fraction]) -> float:
+def _correlation(rows: Count, total: Mapping[str, Fraction]) -> float:
     gold = rows * total["gold_gold"] - total["gold"] ** 2
     predicted = rows * total["predicted_predicted"] - total["predicted"] ** 2
     both = rows * total["gold_predicted"] - total["gold"] * total["predicted"]

@@ -50,18 +50,23 @@ class LabelLoss(Component, nn.Module):
         self.weights: Tensor
 
     @override
-    def forward(self, scores: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
+    def forward(
+        self, scores: Tensor, targets: Tensor, rows: Tensor | None = None
+    ) -> tuple[Tensor, Tensor]:
         """The differentiable sum of the loss, and what it is divided by.
 
         That are rows, each counted by the weight of its label, where a row has one label.
         ``scores`` are unnormalized, :math:`(B,L)`; ``targets`` the label of each row, int64
-        :math:`(B)`, or, of several, 1 at those that are right, float :math:`(B,L)`.
+        :math:`(B)`, or, of several, 1 at those that are right, float :math:`(B,L)`. A row counts as
+        often as ``rows`` says, :math:`(B)`; None: once.
         """
         weights = self.weights.to(scores.device)
         losses = self.each(scores.float(), targets)
+        count = scores.new_tensor(len(scores)) if rows is None else rows.sum()
         if self.multiple:
-            return (losses * weights).sum() / losses.shape[1], scores.new_tensor(len(scores))
-        own = weights[targets]
+            own = weights if rows is None else weights * rows[:, None]
+            return (losses * own).sum() / losses.shape[1], count
+        own = weights[targets] if rows is None else weights[targets] * rows
         return (losses * own).sum(), own.sum()
 
     @abstractmethod
@@ -127,9 +132,11 @@ class CrossEntropyLoss(LabelLoss):
         super().__init__(config, names=names, multiple=multiple)
 
     @override
-    def forward(self, scores: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
-        if self.config.weights:
-            return super().forward(scores, targets)
+    def forward(
+        self, scores: Tensor, targets: Tensor, rows: Tensor | None = None
+    ) -> tuple[Tensor, Tensor]:
+        if self.config.weights or rows is not None:
+            return super().forward(scores, targets, rows)
         sums = cross_entropy(scores, targets, label_smoothing=self.config.label_smoothing)
         return sums.total, sums.count
 

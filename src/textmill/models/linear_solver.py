@@ -78,10 +78,20 @@ class LabelSolver(Solver):
         self.counts: Numbers = by_label[targets]
 
     @override
-    def fit(self, rows: Any, targets: NDArray[Any], *, cost: float, seed: int) -> Solution:
+    def fit(
+        self,
+        rows: Any,
+        targets: NDArray[Any],
+        *,
+        cost: float,
+        seed: int,
+        each: Numbers | None = None,
+    ) -> Solution:
+        """Fits some rows, which count by ``each``, :math:`(N)`, beside their labels' weights."""
         counted = ~np.isin(targets, [label for label, w in self.weights.items() if w == 0])
         if not counted.all():
             rows, targets = rows[counted], targets[counted]
+            each = None if each is None else each[counted]
         labels = np.unique(targets)
         # A label without a row has a decision of -1, the target that the hinge has for the rest.
         weights, bias = np.zeros((rows.shape[1], self.size)), np.full(self.size, -1.0)
@@ -89,7 +99,8 @@ class LabelSolver(Solver):
             bias[labels] = 1.0
             return Solution(weights, bias)
         by_label = {n: self.weights[n] for n in labels.tolist() if n in self.weights}
-        model = _linear_svc(rows, targets, cost=cost, seed=seed, class_weight=by_label or None)
+        weights_of = by_label or None
+        model = _linear_svc(rows, targets, cost=cost, seed=seed, each=each, class_weight=weights_of)
         signs = np.array([-1.0, 1.0]) if len(labels) == 2 else np.ones(len(labels))
         weights[:, labels], bias[labels] = model.coef_.T * signs, model.intercept_ * signs
         return Solution(weights, bias)
@@ -253,14 +264,16 @@ def _dealt(order: Indices, count: int) -> Indices:
     return parts
 
 
-def _linear_svc(rows: Any, targets: NDArray[Any], *, cost: float, seed: int, **more: Any) -> Any:
+def _linear_svc(
+    rows: Any, targets: NDArray[Any], *, cost: float, seed: int, each: Any = None, **more: Any
+) -> Any:
     from sklearn.exceptions import ConvergenceWarning
     from sklearn.svm import LinearSVC
 
     with warnings.catch_warnings():
         # After a thousand passes over the rows what is missing changes no answer.
         warnings.simplefilter("ignore", ConvergenceWarning)
-        return LinearSVC(C=cost, random_state=seed, **more).fit(rows, targets)
+        return LinearSVC(C=cost, random_state=seed, **more).fit(rows, targets, sample_weight=each)
 
 
 def _lowest(loss: Callable[[float], float]) -> float:

@@ -33,6 +33,7 @@ def cross_entropy(
     targets: Tensor,
     *,
     label_smoothing: float = 0.0,
+    weights: Tensor | None = None,
 ) -> CrossEntropy:
     r"""Cross entropy of unnormalized scores, :math:`(N,V)`, and class ids, :math:`(N)`, int64.
 
@@ -44,12 +45,20 @@ def cross_entropy(
 
     The same as ``torch.nn.functional.cross_entropy(..., reduction="sum")``. Source: Szegedy et al.
     2016, "Rethinking the Inception Architecture for Computer Vision", section 7.
+
+    Each target counts as often as ``weights`` say, :math:`(N)`, in the sums and in the count.
     """
     if logits.ndim != 2 or targets.shape != logits.shape[:1]:
         raise UserError(
             f"cross_entropy wants logits of shape (N, V) and targets of shape (N), but they are "
             f"{tuple(logits.shape)} and {tuple(targets.shape)}. Flatten batch and time first."
         )
+    if weights is not None:
+        nll, each = (
+            F.cross_entropy(logits.to(_wide(logits)), targets, reduction="none", label_smoothing=e)
+            for e in (0.0, label_smoothing)
+        )
+        return CrossEntropy(each @ weights, (nll @ weights).detach(), weights.sum())
     total, nll = _SmoothedCrossEntropy.apply(  # type: ignore[no-untyped-call]
         logits, targets, label_smoothing
     )

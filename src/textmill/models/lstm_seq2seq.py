@@ -16,8 +16,8 @@ from textmill.models.encoders.lstm import LstmEncoder, lstm_layers, run_layers
 from textmill.models.layers.attention import fused_attention
 from textmill.models.layers.dropout import Dropout
 from textmill.models.layers.linear import LinearLayer, TokenScores
-from textmill.models.layers.word_embeddings import token_table
-from textmill.models.vocabulary import HasVocabInfo
+from textmill.models.layers.word_embeddings import DictionaryEmbedding, token_table
+from textmill.models.vocabulary import HasSize, HasVocabInfo
 
 
 class LstmDecoderState:
@@ -146,6 +146,9 @@ class LstmSeq2Seq(TokenScores):
         tie: Literal["all", "decoder", "none"] = "all"
         """Which share one embedding matrix: source, target and output (``all``), target and output
         (``decoder``), or none."""
+        dictionary_embedding: DictionaryEmbedding.Config = DictionaryEmbedding.Config()
+        """The vectors of the source's words by their kinds, in a recipe that has an ingredient
+        ``dictionary``."""
 
         def __post_init__(self) -> None:
             require(self, "model", sizes=["dim", "hidden_dim", "num_layers"], shares=["dropout"])
@@ -160,9 +163,14 @@ class LstmSeq2Seq(TokenScores):
         def size(self) -> int:
             return self.dim if self.hidden_dim is None else self.hidden_dim
 
-    def __init__(self, config: Config, *, tokenizer: HasVocabInfo) -> None:
+    def __init__(
+        self, config: Config, *, tokenizer: HasVocabInfo, dictionary: HasSize | None = None
+    ) -> None:
         nn.Module.__init__(self)
         self.config, vocab = config, tokenizer.vocab_info
+        self.dictionary: DictionaryEmbedding | None = None
+        if dictionary is not None:
+            self.dictionary = config.dictionary_embedding.build(size=dictionary.size)
 
         def table() -> nn.Embedding:
             return token_table(vocab.size, config.dim, pad_idx=vocab.pad_idx)
@@ -175,7 +183,7 @@ class LstmSeq2Seq(TokenScores):
             num_layers=config.num_layers,
             bidirectional=config.bidirectional,
             dropout=config.dropout,
-        ).build(dim=config.dim)
+        ).build(dim=config.dim + (self.dictionary.out_dim if self.dictionary else 0))
         self.decoder = LstmDecoder(config)
         self.output_weight = (table() if config.tie == "none" else self.target).weight
         self.output_bias = nn.Parameter(torch.zeros(vocab.size))
@@ -184,19 +192,32 @@ class LstmSeq2Seq(TokenScores):
     """There are no positions."""
 
     @override
-    def forward(self, source: Tensor, source_lengths: Tensor | None, target_in: Tensor) -> Tensor:
-        """Scores the next token, as :meth:`textmill.models.transformer.Transformer.forward`."""
-        return self.project(self.hidden(source, source_lengths, target_in))
+    def forward(
+        self, source: Tensor, source_lengths: Tensor | None, target_in: Tensor, **beside: Tensor
+    ) -> Tensor:
+        """Scores the next token, as :meth:`textmill.models.transformer.Transformer.forward`.
 
-    def hidden(self, source: Tensor, source_lengths: Tensor | None, target_in: Tensor) -> Tensor:
-        state = self.start(self.encode(source, source_lengths))
+        ``beside`` is what :meth:`encode` takes beside the source.
+        """
+        return self.project(self.hidden(source, source_lengths, target_in, **beside))
+
+    def hidden(
+        self, source: Tensor, source_lengths: Tensor | None, target_in: Tensor, **beside: Tensor
+    ) -> Tensor:
+        state = self.start(self.encode(source, source_lengths, **beside))
         return self._read(target_in, state)
 
-    def encode(self, source: Tensor, source_lengths: Tensor | None) -> LstmMemory:
+    def encode(
+        self, source: Tensor, source_lengths: Tensor | None, dictionary: Tensor | None = None
+    ) -> LstmMemory:
+        """Reads sources, and what a ``dictionary`` knows of their words, :math:`(B,N,3)`."""
         mask = length_mask(source, source_lengths)
         if source_lengths is None:
             source_lengths = torch.full(source.shape[:1], source.shape[1])
-        states, last = self.encoder.read(self.dropout(self.source(source)), source_lengths)
+        x = self.source(source)
+        if self.dictionary is not None and dictionary is not None:
+            x = torch.cat([x, self.dictionary(dictionary, source.shape[1])], dim=-1)
+        states, last = self.encoder.read(self.dropout(x), source_lengths)
         return LstmMemory(states, mask, last)
 
     def start(self, memory: DecoderMemory) -> LstmDecoderState:

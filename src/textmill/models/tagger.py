@@ -31,7 +31,7 @@ from textmill.models.layers.word_embeddings import (
 )
 from textmill.models.ngrams import HasNgrams
 from textmill.models.poolings import MaxPooling, Pooling
-from textmill.models.vocabulary import HasSize, HasVocabInfo, IdTable
+from textmill.models.vocabulary import HasDim, HasSize, HasVocabInfo, IdTable
 from textmill.models.wide import FittedScores
 
 
@@ -42,6 +42,7 @@ class WordFeatures(TypedDict, total=False):
     affixes: AffixInfo | None
     pieces: HasVocabInfo | None
     dictionary: HasSize | None
+    dense: HasDim | None
 
 
 class WordEncoder(WordReader):
@@ -78,6 +79,7 @@ class WordEncoder(WordReader):
         pieces: HasVocabInfo | None = None,
         dictionary: HasSize | None = None,
         context: TextSequence | None = None,
+        dense: HasDim | None = None,
     ) -> None:
         nn.Module.__init__(self)
         self.config, self.context = config, context
@@ -92,7 +94,8 @@ class WordEncoder(WordReader):
                     "tagging/pretrained or joint/pretrained."
                 )
             self.pad_idx = tokenizer.vocab_info.pad_idx
-            refuse_vectors(config.embedding, beside=(characters, affixes, dictionary, context))
+            others = (characters, affixes, dictionary, context, dense)
+            refuse_vectors(config.embedding, beside=others)
             self.encoder = config.encoder.build(vocab_info=pieces.vocab_info, reads="words")
             self.config = replace(config, encoder=self.encoder.config)
             return
@@ -107,7 +110,7 @@ class WordEncoder(WordReader):
             self.dictionary = config.dictionary_embedding.build(size=dictionary.size)
         more = (self.affixes, self.dictionary, context)
         dim += sum(each.out_dim for each in more if each is not None)
-        self.encoder = config.encoder.build(dim=dim)
+        self.encoder = config.encoder.build(dim=dim if dense is None else dim + dense.dim)
 
     def states(
         self,
@@ -119,6 +122,7 @@ class WordEncoder(WordReader):
         pieces: Tensor | None = None,
         dictionary: Tensor | None = None,
         context: Tensor | None = None,
+        dense: Tensor | None = None,
     ) -> Tensor:
         """A vector of each word that knows its text; the others where the model was made for them.
 
@@ -126,7 +130,8 @@ class WordEncoder(WordReader):
         *Shape:* ids of words :math:`(B,T)`, real ones of each row, 0 or more, :math:`(B)`; ids of
         characters, affixes and pieces, :math:`(B,T,*)`; what is known of words by a dictionary, as
         :class:`~textmill.models.layers.word_embeddings.DictionaryEmbedding` takes it,
-        :math:`(B,N,3)`; ids of the texts around it :math:`(B,N,W)`; to :math:`(B,T,H)`, or
+        :math:`(B,N,3)`; ids of the texts around it :math:`(B,N,W)`; numbers of each word
+        :math:`(B,T,D)`; to :math:`(B,T,H)`, or
         :math:`(B,1,H)` of texts without a word.
         """
         check_texts(words, several=False)
@@ -147,6 +152,8 @@ class WordEncoder(WordReader):
         if self.context is not None and context is not None:
             around: Tensor = self.context(context)
             x.append(around[:, None].expand(-1, x[0].shape[1], -1))
+        if dense is not None:
+            x.append(one_word(dense if dense.ndim == 3 else dense[..., None], 0))
         # No encoder takes a text without a word: what it says of one is at padding.
         states: Tensor = self.encoder(self.dropout(torch.cat(x, dim=-1)), lengths.clamp(min=1))
         return states

@@ -70,11 +70,16 @@ class FittedScores(nn.Module):
         self.table: Tensor
         self.bias: Tensor
 
-    def fit(self, ids: Sequence[Tensor], labels: Sequence[Tensor]) -> None:
+    def fit(
+        self,
+        ids: Sequence[Tensor],
+        labels: Sequence[Tensor],
+        counts: Sequence[Tensor] | None = None,
+    ) -> None:
         """Fits the classifier to batches of ids of n-grams, :math:`(B,N)`, and labels, :math:`(B)`.
 
         A label that has no row is never the answer. Of rows that all have one label nothing is
-        learned.
+        learned. ``counts``, :math:`(B)`, say how often each row counts; None: once.
         """
         import numpy as np
         from scipy.sparse import csr_matrix
@@ -82,6 +87,7 @@ class FittedScores(nn.Module):
         right = torch.cat([*labels]).cpu().numpy()
         if (right == right[:1]).all():
             return
+        each = None if counts is None else torch.cat([*counts]).double().cpu().numpy()
         device, (size, out) = self.table.device, self.table.shape
         parts = [(batch, self.values.padded(batch)) for batch in (b.to(device) for b in ids)]
         lengths = torch.cat([(values > 0).sum(dim=1) for _, values in parts]).cpu().numpy()
@@ -89,7 +95,7 @@ class FittedScores(nn.Module):
         numbers = torch.cat([values[values > 0] for _, values in parts]).double().cpu().numpy()
         starts = np.concatenate([[0], np.cumsum(lengths)])
         rows = csr_matrix((numbers, places, starts), shape=(len(right), size))
-        weights, bias = LabelSolver(right, out, {}).fit(rows, right, cost=1.0, seed=0)
+        weights, bias = LabelSolver(right, out, {}).fit(rows, right, cost=1.0, seed=0, each=each)
         self.table.copy_(torch.from_numpy(weights))
         self.bias.copy_(torch.from_numpy(bias))
 

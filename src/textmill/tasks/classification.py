@@ -67,7 +67,7 @@ class LabelTask(ColumnsTask):
         self, config: Any, inputs: Mapping[str, Column], *, module: torch.nn.Module, labels: Labels
     ) -> None:
         super().__init__(config, module=module)
-        self.text = LabelText(inputs, {"label": label_column(labels)})
+        self.text = LabelText(inputs, self.with_weights({"label": label_column(labels)}))
         if config.positive is not None and labels.multiple:
             raise UserError(
                 "task.positive is for one label a row, but labels.multiple is true: the values of "
@@ -103,17 +103,19 @@ class LabelTask(ColumnsTask):
         teacher = self.criterion.scores_of(self.soft.logs(examples, self.device))
         soft = self.criterion.divergence(scores, teacher, self.soft.config.temperature)
         share = 1 - hard_weight * (1 if self.text.multiple else labelled.float())
-        hard = hard_weight * self.loss(scores, batch).total
-        return Loss((share * soft).sum() + hard, torch.full((), len(batch), device=self.device))
+        made = Loss.of_rows(share * soft, self.weights(batch))
+        return Loss(made.total + hard_weight * self.loss(scores, batch).total, made.count)
 
     @override
     def loss(self, scores: Tensor, batch: ColumnBatch) -> Loss:
-        targets = batch["label"]
+        targets, weights = batch["label"], self.weights(batch)
+        own = [] if weights is None else [weights]
         if self.text.multiple:
             targets = multi_hot(targets, scores.shape[1]).to(scores.dtype)
         elif self.soft is not None or not self.module.training:  # some may have no label
-            scores, targets = scores[targets >= 0], targets[targets >= 0]
-        return Loss.of(self.criterion(scores, targets), self.criterion)
+            seen = targets >= 0
+            scores, targets, *own = (part[seen] for part in (scores, targets, *own))
+        return Loss.of(self.criterion(scores, targets, *own), self.criterion)
 
     @override
     def averaged(self, members: Sequence["LabelTask"], scores: Sequence[Tensor]) -> Tensor:

@@ -31,10 +31,12 @@ from textmill.tasks.label_checks import label_notes, unseen_note, unseen_rows
 from textmill.tasks.pretrained_parts import check_own_ids
 from textmill.tasks.task import AnsweredConfig, Batches, Loss, Outputs, Row, Task
 from textmill.text.cells import RowCheck, Rows
+from textmill.text.columns.column import Column
 from textmill.text.columns.dictionary import DictionaryColumn
+from textmill.text.columns.numbers import WeightColumn
 from textmill.text.columns.texts import TextsColumn
 from textmill.text.columns.token_ids import IdsColumn
-from textmill.text.processors.column_processor import ColumnsText
+from textmill.text.processors.column_processor import WEIGHTS, ColumnsText
 from textmill.text.processors.text_processor import Encoded, TextProcessor
 
 LOG = logging.getLogger("textmill")
@@ -63,6 +65,9 @@ class ColumnsTask(Task):
         sample_rate: float = 1.0
         """Share of the training rows that the run learns from, drawn by its seed: runs of other
         seeds have other rows, as members of an ensemble should (bagging)."""
+        weight: str | None = None
+        """The column of each row's weight, 0 or more: a row of weight 2 counts in the loss and in
+        metrics as if it were there twice; null: each row counts once."""
 
         def row_check(self, labels: Any = None) -> RowCheck | None:
             """The check that a row must pass, or it counts as a bad row; None for no check.
@@ -136,6 +141,15 @@ class ColumnsTask(Task):
                 beside[role] = batch[role]
         return texts, beside
 
+    def with_weights(self, targets: Mapping[str, Column]) -> dict[str, Column]:
+        """The columns of targets, and those of weights that the settings name."""
+        named = {role: getattr(self.config, role, None) for role in WEIGHTS}
+        return {**targets} | {role: WeightColumn(name) for role, name in named.items() if name}
+
+    def weights(self, batch: ColumnBatch, role: str = "weight") -> Tensor | None:
+        """The weight of each row; None if all count alike. *Shape:* :math:`(B)`."""
+        return batch[role] if role in self.text.targets else None
+
     @abstractmethod
     def loss(self, scores: Any, batch: ColumnBatch) -> Loss:
         """The loss of a batch's scores: a sum over its targets, with their count."""
@@ -173,6 +187,10 @@ class ColumnsTask(Task):
             return data
         self.check_lengths()
         check_own_ids(self.module, self.text)
+        if self.config.weight is not None and "weight" not in self.text.targets:
+            raise UserError(
+                f"task.weight: {type(self).__name__} has no weights of rows. Leave it out."
+            )
         first, data = peek_first(data)
         # Cells may be lists: only a tensor in a column of the task tells a batch from a row.
         cells = (

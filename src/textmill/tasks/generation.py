@@ -24,6 +24,7 @@ from textmill.tasks.seq2seq import GenerationConfig, Seq2Seq
 from textmill.tasks.task import Batches, Loss, Metrics, Row
 from textmill.text.answers import Translated
 from textmill.text.cells import Rows, joined_text, placed_errors
+from textmill.text.columns.dictionary import Dictionary
 from textmill.text.features.sentences import REFERENCES, references_of
 from textmill.text.features.spelling import WordPieces
 from textmill.text.processors.extract import (
@@ -105,14 +106,21 @@ class SemanticParsing(Seq2Seq):
 
     config: Config
 
-    def __init__(self, config: Config, *, module: nn.Module, tokenizer: Tokenizer) -> None:
+    def __init__(
+        self,
+        config: Config,
+        *,
+        module: nn.Module,
+        tokenizer: Tokenizer,
+        dictionary: Dictionary | None = None,
+    ) -> None:
         if config.copy_unknown and not isinstance(tokenizer, WordTokenizer):
             raise UserError(
                 f"task.copy_unknown needs a tokenizer of words, but this one is a "
                 f"{type(tokenizer).__name__}. Set tokenizer.type=fitted_words with "
                 "tokenizer.marks=true, or leave task.copy_unknown out."
             )
-        super().__init__(config, module=module, tokenizer=tokenizer)
+        super().__init__(config, module=module, tokenizer=tokenizer, dictionary=dictionary)
 
     @override
     def batches(self, data: Iterable[Any], *, train: bool, seed: int) -> Batches:
@@ -219,7 +227,7 @@ class ExtractiveSummarization(ColumnsTask):
         super().__init__(config, module=module)
         self.text = ExtractText(
             {"sentences": SentencesColumn(pieces, name=config.column, limit=config.max_length)},
-            {"overlaps": OverlapsColumn(config.target)},
+            self.with_weights({"overlaps": OverlapsColumn(config.target)}),
         )
         self.text.most = config.sentences
 
@@ -237,7 +245,9 @@ class ExtractiveSummarization(ColumnsTask):
         has = real.any(dim=1)
         right = shares[has].softmax(dim=1)
         chances = scores[has].log_softmax(dim=1).masked_fill(~real[has], 0.0)
-        return Loss(-(right * chances).sum(), has.sum())
+        weights = self.weights(batch)
+        losses = -(right * chances).sum(dim=1)
+        return Loss.of_rows(losses, None if weights is None else weights[has])
 
     @override
     def answers(self, scores: Tensor, batch: ColumnBatch) -> list[Any]:

@@ -59,6 +59,9 @@ class IntentSlots(ColumnsTask):
         words."""
         intent_weight: float = 1.0
         """How much the intent's part of the loss counts."""
+        slot_weight: str | None = None
+        """The column of the weight of each row's slots in the loss; ``weight`` is then that of its
+        intent there, and of the row in metrics; null: slots have the row's."""
         off_words: Literal["widen", "error"] = "widen"
         """What becomes of a slot that begins or ends within a word, or shares one with the slot
         before: training takes whole words, and it is counted, in a note, and as missed in every
@@ -92,7 +95,7 @@ class IntentSlots(ColumnsTask):
         if ngrams is not None:
             inputs["ngrams"] = NgramsColumn(config.column, ngrams)
         targets = {"label": label_column(labels), "slots": SlotsColumn(slots)}
-        self.text = IntentSlotText(inputs, targets)
+        self.text = IntentSlotText(inputs, self.with_weights(targets))
         self.head = TagHead(module, list(slots))
 
     @override
@@ -113,15 +116,16 @@ class IntentSlots(ColumnsTask):
             why = "the task was initialized before it made training batches"
             return [*lines, f"The linear classifier of intents is not fitted: {why}."]
         start = self._train_batches.state_dict()
-        ids, labels, rows = list[Tensor](), list[Tensor](), 0
+        ids, labels, weights, rows = list[Tensor](), list[Tensor](), list[Tensor](), 0
         for batch in self._train_batches:
             ids.append(batch["ngrams"])
             labels.append(batch["label"])
+            weights += [] if (own := self.weights(batch)) is None else [own]
             rows += len(batch["label"])
             if rows >= MOST_FITTED:
                 break
         self._train_batches.load_state_dict(start)
-        wide.fit(ids, labels)
+        wide.fit(ids, labels, weights or None)
         return [
             *lines,
             f"A linear classifier of intents is fitted to the n-grams of {rows:,} rows.",
@@ -138,22 +142,28 @@ class IntentSlots(ColumnsTask):
 
     @override
     def loss(self, scores: tuple[Tensor, Tensor], batch: ColumnBatch) -> Loss:
-        """The negative log probability of each row's frame, where training has all of its parts."""
+        """The negative log probability of each row's frame, where training has all of its parts.
+
+        A row counts by the mean of the weights of its intent and of its slots.
+        """
         intents, tags = scores[0].float(), scores[1].float()
         wanted, right, real = batch["label"], batch["slots"], batch.mask("words")
+        of_row, of_slots = self.weights(batch), self.weights(batch, "slot_weight")
+        weights = [of_row, of_row if of_slots is None else of_slots]
         if not self.module.training:
             rows = (wanted != UNSEEN) & (right != UNSEEN).all(dim=1)
             intents, wanted, tags, right, real = (
                 part[rows] for part in (intents, wanted, tags, right, real)
             )
+            weights = [None if each is None else each[rows] for each in weights]
         count = batch.count("words") if self.module.training else None
-        total = self.config.intent_weight * F.cross_entropy(intents, wanted, reduction="sum")
+        total = self.config.intent_weight * _summed(intents, wanted, weights[0])
         if self.head.crf is not None:
-            total = total + self.head.loss(tags, right, real, count).total
-        else:  # torch's own sum, which rounds as docs/results.md was trained
-            kept = scored_words(tags, right, real, count)
-            total = total + F.cross_entropy(*kept, reduction="sum")
-        return Loss(total, torch.full((), len(wanted), device=total.device))
+            total = total + self.head.loss(tags, right, real, count, weights[1]).total
+        else:
+            total = total + _summed(*scored_words(tags, right, real, count, weights[1]))
+        counts = [total.new_tensor(len(wanted)) if w is None else w.sum() for w in weights]
+        return Loss(total, (counts[0] + counts[1]) / 2)
 
     @override
     def averaged(
@@ -190,3 +200,10 @@ class IntentSlots(ColumnsTask):
         gold = [self.text.gold(row) for row in rows]
         found = [(a.intent, [(s.label, s.start, s.end) for s in a.slots]) for a in answers]
         metrics["frames"].update(gold, found)
+
+
+def _summed(scores: Tensor, targets: Tensor, weights: Tensor | None = None) -> Tensor:
+    """The cross entropy, by torch's own sum, which rounds as docs/results.md was trained."""
+    if weights is None:
+        return F.cross_entropy(scores, targets, reduction="sum")
+    return F.cross_entropy(scores, targets, reduction="none") @ weights

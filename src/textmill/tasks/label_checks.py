@@ -81,7 +81,7 @@ def never_predicted(tallies: Mapping[str, ConfusionCounts]) -> list[str]:
         return []
     rows = sum(tally.expected for tally in occurring.values())
     names = sorted(never, key=lambda name: -never[name])[:SHOWN]
-    shown = ", ".join(f"{name!r} ({never[name]:,} rows)" for name in names)
+    shown = ", ".join(f"{name!r} ({float(never[name]):,.10g} rows)" for name in names)
     more = ", ..." if len(never) > len(names) else ""
     weights = {name: round(rows / len(occurring) / never[name]) for name in names}
     heavier = json.dumps({n: w for n, w in weights.items() if w > 1}, ensure_ascii=False)

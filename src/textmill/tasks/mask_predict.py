@@ -1,6 +1,7 @@
 """Parsing by a conditional masked language model, which writes all tokens of a parse at once."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -48,6 +49,11 @@ class MaskPredictParsing(SemanticParsing):
             super().__post_init__()
             if not 0 <= self.all_masked <= 1:
                 raise UserError(f"task.all_masked must be from 0 to 1, but is {self.all_masked}.")
+            if self.weight is not None:
+                raise UserError(
+                    "task.weight: a model that predicts masked tokens takes no weights of rows. "
+                    "Leave it out, or set task.type=semantic_parsing with another model."
+                )
             if self.answer_prefix:
                 raise UserError(
                     f"task.answer_prefix is {self.answer_prefix!r:.40}, but all tokens of an "
@@ -136,7 +142,12 @@ class MaskPredictParsing(SemanticParsing):
 
     @override
     def generate(
-        self, source: Tensor, source_lengths: Tensor, *, prefixes: Sequence[str] | None = None
+        self,
+        source: Tensor,
+        source_lengths: Tensor,
+        *,
+        prefixes: Sequence[str] | None = None,
+        **beside: Any,
     ) -> list[Translated]:
         if any(prefixes or ()):
             raise DataError(_NO_PREFIX)

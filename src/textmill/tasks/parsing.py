@@ -72,16 +72,19 @@ class ShiftReduceParsing(TreeTask):
         words = word_columns(
             tokenizer, column=config.column, max_length=config.max_length, **beside
         )
-        self.text = TreesText(words, {"tags": TreeActionsColumn(labels)})
+        self.text = TreesText(words, self.with_weights({"tags": TreeActionsColumn(labels)}))
 
     @override
     def loss(self, scores: Tensor, batch: ColumnBatch) -> Loss:
         actions, real, lengths = batch["tags"], batch.mask("tags"), batch.lengths["words"]
+        weights = self.weights(batch)
+        times = real.float() if weights is None else real * weights[:, None]
         if not self.module.training:
             seen = (actions != UNSEEN).all(dim=1)
-            scores, lengths, actions, real = (x[seen] for x in (scores, lengths, actions, real))
+            parts = (scores, lengths, actions, real, times)
+            scores, lengths, actions, real, times = (each[seen] for each in parts)
         found = self.module.log_probabilities(scores, lengths, actions.clamp(min=0))
-        return Loss(-torch.where(real, found, 0.0).sum(), real.sum())
+        return Loss(-(torch.where(real, found, 0.0) * times).sum(), times.sum())
 
     @override
     def answers(self, scores: Tensor, batch: ColumnBatch) -> list[Any]:

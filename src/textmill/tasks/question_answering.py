@@ -122,6 +122,7 @@ class QuestionAnswering(ColumnsTask):
             starts=config.answer_starts,
             max_question_length=config.max_question_length,
             characters=characters,
+            weights=self.with_weights({}),
         )
         self.text.always_answers = not getattr(module, "no_answer", True)
 
@@ -192,7 +193,7 @@ class QuestionAnswering(ColumnsTask):
         right = right_spans(start, end, answers)
         has = batch.lengths["answers"] > 0
         chance = right if scores.none is None else torch.where(has, right, none)
-        return Loss(-chance.sum(), torch.full((), len(chance), device=chance.device))
+        return Loss.of_rows(-chance, self.weights(batch))
 
     @override
     def answers(self, scores: SpanScores, batch: ColumnBatch) -> list[AnswerTokens]:

@@ -51,13 +51,13 @@ class QueryDocumentRanking(ColumnsTask):
         super().__init__(config, module=module)
         texts = one_limit(RankingText.alike, config.columns, tokenizer, config.max_length)
         wrong = {"negative": texts.pop("negative")}
-        self.text = RankingText(texts, wrong)
+        self.text = RankingText(texts, self.with_weights(wrong))
 
     @override
     def loss(self, scores: Tensor, batch: ColumnBatch) -> Loss:
-        count = torch.full((), len(batch["negative"]), device=scores.device)
+        scores = scores[: len(batch["negative"])]  # which training needs
         lacking = ranking_hinge(scores[:, 0], scores[:, 1], margin=self.config.margin)
-        return Loss(lacking.sum(), count)
+        return Loss.of_rows(lacking, self.weights(batch))
 
     @override
     def answers(self, scores: Tensor, batch: ColumnBatch) -> list[Ranked]:

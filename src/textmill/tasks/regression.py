@@ -53,13 +53,13 @@ class NumberTask(ColumnsTask):
     ) -> None:
         super().__init__(config, module=module)
         number = NumberColumn(config.number, span=config.span)
-        self.text = NumberText(inputs, {"number": number})
+        self.text = NumberText(inputs, self.with_weights({"number": number}))
 
     @override
     def loss(self, scores: Tensor, batch: ColumnBatch) -> Loss:
         """The squared error of a batch of rows with numbers, where ``span`` is 0 to 1."""
-        total = F.mse_loss(scores.squeeze(1).float(), batch["number"], reduction="sum")
-        return Loss(total, torch.full((), len(batch), device=scores.device))
+        errors = F.mse_loss(scores.squeeze(1).float(), batch["number"], reduction="none")
+        return Loss.of_rows(errors, self.weights(batch))
 
     @override
     def averaged(self, members: Sequence[Any], scores: Sequence[Tensor]) -> Tensor:

@@ -32,6 +32,10 @@ from textmill.tasks.evaluation import inference
 from textmill.tasks.task import AnsweredConfig, Batches, Loss, Metrics, Outputs, Row, Task
 from textmill.text.answers import Translated
 from textmill.text.cells import Rows
+from textmill.text.columns.dictionary import Dictionary
+from textmill.text.columns.inputs import columns_beside
+from textmill.text.columns.numbers import WeightColumn
+from textmill.text.columns.token_ids import TextColumn
 from textmill.text.processors.text_processor import (
     CHARACTERS_A_TOKEN,
     Encoded,
@@ -123,6 +127,9 @@ class Seq2Seq(Task):
         answer_prefix: str = ""
         """Text that every generated answer begins with; a row to predict can have its own in a
         column ``prefix``. It should end where a word does: what follows is a new piece."""
+        weight: str | None = None
+        """The column of each row's weight, 0 or more: a row of weight 2 counts in the loss and in
+        metrics as if it were there twice; null: each row counts once."""
 
         def __post_init__(self) -> None:
             require(self, "task", shares=["label_smoothing"])
@@ -131,8 +138,19 @@ class Seq2Seq(Task):
 
     text: Seq2SeqText
 
-    def __init__(self, config: Config, *, module: torch.nn.Module, tokenizer: Tokenizer) -> None:
+    def __init__(
+        self,
+        config: Config,
+        *,
+        module: torch.nn.Module,
+        tokenizer: Tokenizer,
+        dictionary: Dictionary | None = None,
+    ) -> None:
         self.config, self.module = config, module
+        text = TextColumn("source", tokenizer)
+        beside = columns_beside("source", text, {"dictionary": dictionary})
+        if config.weight is not None:
+            beside["weight"] = WeightColumn(config.weight)
         source, target = config.max_source_length, config.max_target_length
         longest = longest_input(module)
         if longest is not None:  # of a target the last token is never read
@@ -142,6 +160,7 @@ class Seq2Seq(Task):
             max_source_length=source,
             max_target_length=target,
             source_prefix=config.source_prefix,
+            beside=beside,
         )
         self.pad_idx = tokenizer.vocab_info.pad_idx
         self.eos_idx = tokenizer.vocab_info.eos_idx
@@ -236,13 +255,14 @@ class Seq2Seq(Task):
         rows: NDArray[np.int64] | None = None,
     ) -> EpochBatches[Seq2SeqBatch]:
         def collate(indices: NDArray[np.int64]) -> Seq2SeqBatch:
-            batch = collate_seq2seq(columns, indices, pad_idx=self.pad_idx)
+            batch = collate_seq2seq(columns, indices, self.pad_idx, self.text.beside)
             if batch.target is None or batch.target.shape[1] > 1:
                 return batch
             # Only targets that do not count: the decoder still reads one position.
             return replace(batch, target=pad(batch.target, (0, 1), value=self.pad_idx))
 
-        return EpochBatches(columns, batching, collate, seed=seed, rows=rows)
+        texts = {side: columns[side] for side in self.text.limits if side in columns}
+        return EpochBatches(texts, batching, collate, seed=seed, rows=rows)
 
     def _remedy(self) -> str:
         longest, config = longest_input(self.module), getattr(self.module, "config", None)
@@ -278,10 +298,12 @@ class Seq2Seq(Task):
         batch, module = batch.to(self.device, non_blocking=True), self.module
         own_loss = type(self).loss is not Seq2Seq.loss or type(self).logits is not Seq2Seq.logits
         splits = fast.now().split_loss and self.device.type == "cpu"
-        if own_loss or not splits or not isinstance(module, LinearOutput):
-            return self.loss(*self.logits(batch))
+        weighted = batch.weights is not None
+        if own_loss or weighted or not splits or not isinstance(module, LinearOutput):
+            return self.loss(*self.logits(batch), *_weights(batch))
         target_in, labels, places = _shifted(batch)
-        states = module.hidden(batch.source, batch.source_lengths, target_in)[places]
+        states = module.hidden(batch.source, batch.source_lengths, target_in, **batch.beside)
+        states = states[places]
         sums = projected_cross_entropy(
             states,
             module.output_weight,
@@ -297,9 +319,9 @@ class Seq2Seq(Task):
         source, lengths, module = batch.source, batch.source_lengths, self.module
         labels = at_places(labels, places)
         if isinstance(module, HiddenStates):
-            states = module.hidden(source, lengths, target_in)
+            states = module.hidden(source, lengths, target_in, **batch.beside)
             return module.project(at_places(states, places)), labels
-        logits = module(source, lengths, target_in)
+        logits = module(source, lengths, target_in, **batch.beside)
         found = tuple(logits.shape) if isinstance(logits, Tensor) else type(logits).__name__
         if not isinstance(found, tuple) or len(found) != 3 or found[:2] != target_in.shape:
             rows, length = target_in.shape
@@ -309,32 +331,38 @@ class Seq2Seq(Task):
             )
         return at_places(logits, places), labels
 
-    def loss(self, logits: Tensor, targets: Tensor) -> Loss:
+    def loss(self, logits: Tensor, targets: Tensor, weights: Tensor | None = None) -> Loss:
         """The loss of labels; the one method to override for another loss.
 
         By default the label-smoothed cross-entropy summed over the labels, with their count;
-        ``nll`` is the sum without smoothing.
+        ``nll`` is the sum without smoothing. ``weights`` say how often each label counts.
         """
-        sums = cross_entropy(logits, targets, label_smoothing=self.config.label_smoothing)
+        smoothing = self.config.label_smoothing
+        sums = cross_entropy(logits, targets, label_smoothing=smoothing, weights=weights)
+        if weights is not None:
+            return Loss(sums.total, sums.count, {"nll": sums.nll})
         return _loss_of(sums, len(targets))
 
     @override
     def validation_step(self, batch: Seq2SeqBatch, examples: Rows) -> Outputs:
-        loss = self.measured_loss(batch.to(self.device)).detach()
+        batch = batch.to(self.device)
+        loss = self.measured_loss(batch).detach()
         answered = [i for i, example in enumerate(examples) if self.is_answered(example)]
         if not (self.generates and answered):
             return Outputs(loss)
         rows = torch.tensor(answered, device=batch.source.device)
         lengths = batch.source_lengths[rows]
         source = batch.source[rows][:, : int(lengths.max())]
-        answers = self.complete(self.generate(source, lengths), [examples[i] for i in answered])
+        found = self.generate(source, lengths, **_beside(batch, rows))
+        answers = self.complete(found, [examples[i] for i in answered])
         return Outputs(loss, dict(zip(answered, answers, strict=True)))
 
     def measured_loss(self, batch: Seq2SeqBatch) -> Loss:
         """The loss of one batch of an evaluation, with how many labels are ``correct``."""
-        logits, targets = self.logits(batch)
-        loss = self.loss(logits, targets)
-        correct = (logits.argmax(dim=-1) == targets).sum()
+        (logits, targets), weights = self.logits(batch), _weights(batch)
+        loss = self.loss(logits, targets, *weights)
+        right = logits.argmax(dim=-1) == targets
+        correct = right.to(weights[0]) @ weights[0] if weights else right.sum()
         return Loss(loss.total, loss.count, {**loss.sums, "correct": correct})
 
     @override
@@ -404,7 +432,12 @@ class Seq2Seq(Task):
         self.score(metrics, [answer.text for answer in answers], rows)
 
     def generate(
-        self, source: Tensor, source_lengths: Tensor, *, prefixes: Sequence[str] | None = None
+        self,
+        source: Tensor,
+        source_lengths: Tensor,
+        *,
+        prefixes: Sequence[str] | None = None,
+        beside: Mapping[str, Tensor] = {},
     ) -> list[Translated]:
         if prefixes is None:
             prefixes = [self.config.answer_prefix] * len(source)
@@ -417,6 +450,7 @@ class Seq2Seq(Task):
             eos_idx=self.eos_idx,
             unk_idx=self.unk_idx,
             forced=prefix_ids(self.text, prefixes),
+            beside={name: each.to(self.device) for name, each in beside.items()},
         )
         return translated(self.text, found)
 
@@ -447,7 +481,8 @@ class Seq2Seq(Task):
                 assert batch.rows is not None, "batches cut out of rows know their numbers"
                 numbers = batch.rows.tolist()
                 # A recipe's own method generate may take no prefixes.
-                own = {"prefixes": [prefixes[i] for i in numbers]} if differ else {}
+                own: dict[str, Any] = _beside(batch)
+                own |= {"prefixes": [prefixes[i] for i in numbers]} if differ else {}
                 answers = self.generate(batch.source, batch.source_lengths, **own)
                 by_row.update(zip(numbers, answers, strict=True))
         return self.complete([by_row[i] for i in range(len(rows))], rows)
@@ -488,6 +523,19 @@ def _shifted(batch: Seq2SeqBatch) -> tuple[Tensor, Tensor, Tensor]:
     labels = batch.target[:, 1:]
     real = torch.arange(labels.shape[1], device=labels.device) < batch.target_lengths[:, None]
     return batch.target[:, :-1], labels, real_places(real, batch.num_labels)
+
+
+def _weights(batch: Seq2SeqBatch) -> list[Tensor]:
+    """The weight of each label that is no padding, :math:`(N)`; empty if all count alike."""
+    _, labels, places = _shifted(batch)
+    own = [] if batch.weights is None else [batch.weights[:, None].expand_as(labels)]
+    return [at_places(each, places) for each in own]
+
+
+def _beside(batch: Seq2SeqBatch, rows: Tensor | None = None) -> dict[str, Any]:
+    """What generation gets of some rows beside their sources; nothing if there is nothing."""
+    some = slice(None) if rows is None else rows
+    return {"beside": {n: each[some] for n, each in batch.beside.items()}} if batch.beside else {}
 
 
 def _loss_of(sums: CrossEntropy, count: int) -> Loss:

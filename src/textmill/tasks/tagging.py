@@ -65,7 +65,14 @@ class TagHead:
             )
         self.criterion: LabelLoss = (loss or AutoLoss.Config()).build(names=names, multiple=False)
 
-    def loss(self, scores: Tensor, tags: Tensor, real: Tensor, count: int | None) -> Loss:
+    def loss(
+        self,
+        scores: Tensor,
+        tags: Tensor,
+        real: Tensor,
+        count: int | None,
+        weights: Tensor | None = None,
+    ) -> Loss:
         """The loss, summed over words without padding.
 
         Args:
@@ -74,13 +81,19 @@ class TagHead:
             real: True at words. *Shape:* :math:`(B,T)`.
             count: How many words there are, where training has seen all their labels. None: words
                 with others are left out; with a random field, whole sentences.
+            weights: How often each row counts, with its words; None: once. *Shape:* :math:`(B)`.
         """
         if self.crf is not None:
             if count is None:
                 seen = (tags != UNSEEN).all(dim=1)
                 scores, tags, real = scores[seen], tags[seen], real[seen]
-            return Loss(-self.crf.log_likelihood(scores, tags, real).sum(), real.sum())
-        return Loss.of(self.criterion(*scored_words(scores, tags, real, count)), self.criterion)
+                weights = None if weights is None else weights[seen]
+            losses, words = -self.crf.log_likelihood(scores, tags, real), real.sum()
+            if weights is not None:
+                losses, words = losses * weights, real.sum(dim=1).to(weights) @ weights
+            return Loss(losses.sum(), words)
+        kept = scored_words(scores, tags, real, count, weights)
+        return Loss.of(self.criterion(*kept), self.criterion)
 
     def chances(
         self, scores: Tensor, batch: ColumnBatch
@@ -134,14 +147,15 @@ class TagHead:
 
 
 def scored_words(
-    scores: Tensor, tags: Tensor, real: Tensor, count: int | None
-) -> tuple[Tensor, Tensor]:
-    """Scores and labels of the words that count, :math:`(N,L)` and :math:`(N)`.
+    scores: Tensor, tags: Tensor, real: Tensor, count: int | None, weights: Tensor | None
+) -> list[Tensor]:
+    """Scores, labels and, if given, weights of words that count, :math:`(N,L)` and :math:`(N)`.
 
     The arguments are those of :meth:`TagHead.loss`.
     """
     places = real & (tags >= 0) if count is None else real_places(real, count)
-    return at_places(scores, places), at_places(tags, places)
+    own = [] if weights is None else [weights[:, None].expand_as(tags)]
+    return [at_places(part, places) for part in (scores, tags, *own)]
 
 
 class TagTask(ColumnsTask):
@@ -175,7 +189,8 @@ class TagTask(ColumnsTask):
     @override
     def loss(self, scores: Tensor, batch: ColumnBatch) -> Loss:
         count = batch.count("words") if self.module.training else None
-        return self.head.loss(scores, batch["tags"], batch.mask("words"), count)
+        real = batch.mask("words")
+        return self.head.loss(scores, batch["tags"], real, count, self.weights(batch))
 
     @override
     def averaged(self, members: Sequence["TagTask"], scores: Sequence[Tensor]) -> Tensor:
@@ -236,7 +251,7 @@ class WordTagging(TagTask):
 
     @override
     def text_of(self, words: dict[str, Column], labels: Labels) -> TaggingText:
-        text = TaggingText(words, {"tags": TagsColumn(labels)})
+        text = TaggingText(words, self.with_weights({"tags": TagsColumn(labels)}))
         self.scheme = text.scheme = _scheme(self.config.scheme, labels)
         if self.head.crf is not None:
             self.head.crf.keep_to(None if self.scheme == "io" else self.scheme)
@@ -377,4 +392,4 @@ class TreeTagging(TreeTask, TagTask):
             raise UserError(
                 "The labels of words must be what opens and closes at them: set labels.type=trees."
             )
-        return TreesText(words, {"tags": TreesColumn(labels)})
+        return TreesText(words, self.with_weights({"tags": TreesColumn(labels)}))

@@ -9,9 +9,11 @@ import logging
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from functools import cached_property
 from typing import Any, Protocol, runtime_checkable
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 from typing_extensions import override
@@ -22,7 +24,7 @@ from textmill.errors import CheckpointError, TextmillError, UserError
 from textmill.metrics.metric import Direction, Metric, RowMetric
 from textmill.metrics.streaming import Mean
 from textmill.tasks.pretrained_parts import begin_pretrained
-from textmill.text.cells import Rows
+from textmill.text.cells import Rows, values_of
 from textmill.text.processors.text_processor import TextProcessor
 
 LOG = logging.getLogger("textmill")
@@ -62,6 +64,13 @@ class Loss:
                 "the sum of the loss over all targets, and their number."
             )
         return cls(parts[0], parts[1].detach())
+
+    @classmethod
+    def of_rows(cls, losses: Tensor, weights: Tensor | None) -> "Loss":
+        """The loss of rows, each with its weight; None: all count alike. *Shape:* ``[B]`` both."""
+        if weights is None:
+            return cls(losses.sum(), torch.full((), len(losses), device=losses.device))
+        return cls((losses * weights).sum(), weights.sum())
 
     def detach(self) -> "Loss":
         return Loss(self.total.detach(), self.count, self.sums)
@@ -267,7 +276,22 @@ class Task(Component):
         return metrics
 
     def add_answers(self, metrics: Metrics, answers: Sequence[Any], rows: Rows) -> None:
-        """Adds answers, and the rows that they answer: by :meth:`measure`, and as rows."""
+        """Adds answers, and the rows that they answer, each as often as its weight says."""
+        column = getattr(getattr(self, "text", None), "weight", None)
+        if column is None:
+            self._add_alike(metrics, answers, rows)
+            return
+        weights = column.encode(values_of(rows, column.name)).values
+        for weight in np.unique(weights[weights > 0]).tolist():
+            for metric in metrics.values():
+                metric.weight = int(weight) if weight.is_integer() else Fraction(weight)
+            found = np.flatnonzero(weights == weight).tolist()
+            self._add_alike(metrics, [answers[i] for i in found], [rows[i] for i in found])
+        for metric in metrics.values():
+            metric.weight = 1
+
+    def _add_alike(self, metrics: Metrics, answers: Sequence[Any], rows: Rows) -> None:
+        """Adds rows of one weight: by :meth:`measure`, and as rows."""
         self.measure(metrics, answers, rows)
         added = [m for n, m in metrics.items() if n.startswith(ADDED) and isinstance(m, RowMetric)]
         if added:

@@ -32,7 +32,7 @@ affixes = Registry("affixes", {"textmill.text.features.spelling": ["fitted"]}, p
 pieces = Registry(
     "pieces", {"textmill.text.features.spelling": ["fitted", "pretrained"]}, plural="pieces"
 )
-dense = Registry("dense", {"textmill.text.columns.numbers": ["fitted"]}, plural="dense")
+dense = Registry("dense", {"textmill.text.columns.numbers": ["fitted", "words"]}, plural="dense")
 dictionaries = Registry(
     "dictionary", {"textmill.text.columns.dictionary": ["given", "phrases"]}, plural="dictionaries"
 )

@@ -35,6 +35,7 @@ from textmill.tasks.task import Task
 from textmill.text.columns.labels import LabelColumn, LabelsColumn
 from textmill.text.columns.numbers import NumberColumn
 from textmill.text.features.labels import Labels
+from textmill.text.processors.column_processor import WEIGHTS
 from textmill.training.loop import Trainer
 from textmill.training.observers import Callback
 from textmill.training.progress import Progress, StopAsked
@@ -215,6 +216,12 @@ def _solved(task: Task) -> tuple[ColumnsTask, NgramScores, SolverOf]:
             "This trainer solves linear models of n-grams, and the model is a "
             f"{type(task.module).__name__}. Set model.type to ngram_classifier or another of "
             "n-grams, or take an experiment that trains by steps, such as classification/docnn."
+        )
+    if {*WEIGHTS} & {*task.text.targets}:
+        raise UserError(
+            "task.weight is for training by steps, and this trainer solves for all rows at once. "
+            "Leave it out, or take an experiment that trains by steps, such as "
+            "classification/docnn."
         )
     (role, column), *others = task.text.targets.items()
     model = task.module

@@ -19,7 +19,14 @@ from textmill.text.columns.labels import (
     TreeActionsColumn,
     TreesColumn,
 )
-from textmill.text.columns.numbers import NumberColumn, Numbers, NumbersColumn
+from textmill.text.columns.numbers import (
+    NumberColumn,
+    Numbers,
+    NumbersColumn,
+    WeightColumn,
+    WordNumbers,
+    WordNumbersColumn,
+)
 from textmill.text.columns.texts import END, ContextColumn, TextsColumn
 from textmill.text.columns.token_ids import TextColumn
 from textmill.text.columns.words import AffixesColumn, CharactersColumn, NgramsColumn, WordsColumn
@@ -118,6 +125,11 @@ CASES = {
     "ngrams": Case(
         NgramsColumn("c", NgramTokenizer({"wake": 2, "up": 1, "me up": 1}, {"wa": 2}, rows=2)),
         ["Wake me up!", "", ["wake"]], [[2, 3, 4, 5], [], [2, 5]], 7,
+    ),
+    "weight": Case(WeightColumn("c"), ["0", 0.5], [[0.0], [0.5]], "-1"),
+    "word_numbers": Case(
+        WordNumbersColumn("c", WordNumbers("c", [1.0, 0.0], [2.0, 1.0])),
+        ["[[3, 4], [1, 0]]", "[]"], [[1.0, 4.0, 0.0, 0.0], []], "[[1, 2], [1]]",
     ),
     "number": Case(NumberColumn("c"), ["1.5", 2], [[1.5], [2.0]], "much"),
     "numbers": Case(

@@ -1,6 +1,6 @@
 """The search that the settings ask for."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from torch import Tensor
 
@@ -21,6 +21,7 @@ def decode(
     eos_idx: int,
     unk_idx: int | None = None,
     forced: Sequence[Sequence[int]] | None = None,
+    beside: Mapping[str, Tensor] = {},
 ) -> list[list[Hypothesis]]:
     """Searches targets for sources: draws with ``sample``, else greedy or beam search.
 
@@ -36,6 +37,7 @@ def decode(
         eos_idx=eos_idx,
         unk_idx=unk_idx,
         forced=forced,
+        beside=beside,
     )
     if not len(source):
         return []

@@ -1,7 +1,7 @@
 """What a search reads from, what is asked of it, how it begins, and what it finds."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, Protocol, runtime_checkable
 
 import torch
@@ -98,6 +98,8 @@ class Request:
     """Id of the unknown token; only its penalty needs it."""
     forced: Sequence[Sequence[int]] | None = None
     """Ids that each row's target begins with, after the prefix."""
+    beside: Mapping[str, Any] = field(default_factory=dict)
+    """What the encoder gets of each source beside its ids, by name."""
 
     def begin(self, model: Generator) -> "Begun":
         if not self.prefix:
@@ -112,7 +114,7 @@ class Request:
         if forced is not None:
             scores = scores.forcing(forced, self.source.device)
         limits = self._limits(model.max_length)
-        state = model.start(model.encode(self.source, self.source_lengths))
+        state = model.start(model.encode(self.source, self.source_lengths, **self.beside))
         logits = torch.empty(0)
         for token in self.prefix:
             logits = model.step(torch.full((rows,), token, device=self.source.device), state)

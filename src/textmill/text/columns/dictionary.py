@@ -308,19 +308,20 @@ class DictionaryColumn(Column):
             raise UserError(
                 f"The {role} belongs to the words of '{self.text}', which is not a text column."
             )
-        check_words(words.name, words.tokenizer)
+        check_words(words.name, words.tokenizer, marked=True)
 
     @override
     def check(self, encoded: Mapping[str, Ragged], kinds: Mapping[str, Column]) -> None:
         own = next(role for role, column in kinds.items() if column is self)
-        words = encoded[self.text].lengths
+        text: Any = kinds[self.text]
+        words = encoded[self.text].lengths - text.tokenizer.config.marks
         rows, places = self._places(encoded[own])
         outside = np.flatnonzero(places >= words[rows])
         if len(outside):
             row, place = int(rows[outside[0]]), int(places[outside[0]])
             raise DataError(
                 f"Row {row}, column '{self.name}': has kinds of the word at {place} (from 0), but "
-                f"the text in '{kinds[self.text].name}' has {words[row]} words."
+                f"the text in '{text.name}' has {words[row]} words."
             )
 
     def known(self, encoded: Ragged) -> int:

@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,10 +14,10 @@ from textmill.config.component import Component
 from textmill.config.component import Config as BaseConfig
 from textmill.errors import DataError, UserError
 from textmill.text import registries
-from textmill.text.cells import RowCheck, read_training, unlisted
+from textmill.text.cells import RowCheck, list_in, read_training, unlisted
 from textmill.text.columns.column import Column, columns
 from textmill.text.metadata import Saved
-from textmill.text.ragged import Ragged
+from textmill.text.ragged import Ragged, offsets_of
 
 LARGEST = float(np.finfo(np.float32).max)
 """Of a number that a module is given, 3.4e38."""
@@ -77,6 +77,27 @@ class NumberColumn(Column):
         return (number - low) / (high - low)
 
 
+@columns.register("weight")
+class WeightColumn(NumberColumn):
+    """How often a row counts, as if it were there so often: one number a row, 0 or more."""
+
+    kind = "weight"
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+
+    @override
+    def encode(self, values: Sequence[Any]) -> Ragged:
+        made = super().encode(values)
+        if len(negative := np.flatnonzero(made.values < 0)):
+            row = int(negative[0])
+            raise DataError(
+                f"Row {row}, column '{self.name}': wanted a weight of 0 or more, found "
+                f"{values[row]!r:.80}."
+            )
+        return made
+
+
 @dataclass(frozen=True)
 class NumberCheck(RowCheck):
     """A cell holds one number."""
@@ -131,6 +152,26 @@ class Numbers(Saved):
         with np.errstate(over="ignore"):
             return ((values - self.mean) / self.deviation).astype(np.float32)
 
+    @staticmethod
+    def read(value: Any, name: str, row: int) -> list[list[float]]:
+        """The lists of numbers in one cell: here one."""
+        return [numbers_in(value, name, row)]
+
+
+class WordNumbers(Numbers):
+    """Features of each word that are numbers: a cell is a list, as JSON, with a list for each."""
+
+    @staticmethod
+    @override
+    def read(value: Any, name: str, row: int) -> list[list[float]]:
+        words = list_in(value)
+        if not isinstance(words, list) or not all(isinstance(each, list) for each in words):
+            raise DataError(
+                f"Row {row}, column '{name}': wanted a list of numbers for each word, as "
+                f"[[0.5, 2], [1, 0]], found {value!r:.80}."
+            )
+        return [numbers_in(each, name, row) for each in words]
+
 
 @columns.register("numbers")
 class NumbersColumn(Column):
@@ -148,19 +189,52 @@ class NumbersColumn(Column):
     @override
     def encode(self, values: Sequence[Any]) -> Ragged:
         dim = self.numbers.dim
-        rows = [numbers_in(value, self.name, row) for row, value in enumerate(values)]
-        for row, numbers in enumerate(rows):
+        cells = [self.numbers.read(value, self.name, row) for row, value in enumerate(values)]
+        lists = [(row, numbers) for row, cell in enumerate(cells) for numbers in cell]
+        for row, numbers in lists:
             if len(numbers) != dim:
                 raise DataError(
                     f"Row {row}, column '{self.name}': wanted {dim} numbers, found {len(numbers)}."
                 )
-        table = np.array(rows, dtype=np.float64).reshape(len(rows), dim)
-        offsets = np.arange(len(rows) + 1, dtype=np.int64) * dim
-        found = self.numbers.normalized(table)
+        table = np.array([numbers for _, numbers in lists], dtype=np.float64)
+        found = self.numbers.normalized(table.reshape(len(lists), dim))
         if not (finite := np.isfinite(found)).all():
-            row, place = np.argwhere(~finite)[0].tolist()
-            raise _too_large(rows[row][place], self.name, row)
-        return Ragged(found.reshape(-1), offsets)
+            at, place = np.argwhere(~finite)[0].tolist()
+            raise _too_large(lists[at][1][place], self.name, lists[at][0])
+        return Ragged(found.reshape(-1), offsets_of(np.array([*map(len, cells)], np.int64) * dim))
+
+    @override
+    def check_beside(self, role: str, columns: Mapping[str, Column]) -> None:
+        if ("words" in columns) != isinstance(self.numbers, WordNumbers):
+            kind, each = ("words", "word") if "words" in columns else ("fitted", "text")
+            raise UserError(
+                f"The numbers in '{self.name}' must be a list for each {each}: set "
+                f"{role}.type={kind}."
+            )
+
+
+@columns.register("word_numbers")
+class WordNumbersColumn(NumbersColumn):
+    """A fixed number of numbers of each word, normalized."""
+
+    kind = "word_numbers"
+    fixed = False
+    numbers: WordNumbers
+
+    def __init__(self, name: str, numbers: WordNumbers) -> None:
+        super().__init__(name, numbers)
+        self.width = numbers.dim
+
+    @override
+    def check(self, encoded: Mapping[str, Ragged], kinds: Mapping[str, Column]) -> None:
+        own = next(role for role, column in kinds.items() if column is self)
+        lists, words = encoded[own].lengths // self.width, encoded["words"].lengths
+        if len(wrong := np.flatnonzero(lists != words)):
+            row = int(wrong[0])
+            raise DataError(
+                f"Row {row}, column '{self.name}': has {lists[row]} lists of numbers, but "
+                f"'{kinds['words'].name}' has {words[row]} words: wanted one for each."
+            )
 
 
 @registries.dense.register("fitted")
@@ -172,6 +246,7 @@ class FittedNumbers(Component):
         """The column: ``[0.5, 2]`` as JSON, or numbers with spaces or commas between."""
         normalize: bool = True
         """Whether each is brought to mean 0 and deviation 1."""
+        made: ClassVar[type[Numbers]] = Numbers
 
         @override
         def build(  # type: ignore[override]  # what is built of is named, for the planner
@@ -180,13 +255,14 @@ class FittedNumbers(Component):
             count, first, total, squares = 0, np.zeros(0), np.zeros(0), np.zeros(0)
 
             def read(row: int, cell: Any) -> list[NDArray[np.float64]]:
-                numbers = np.array(numbers_in(cell, self.column, row))
-                if count and len(numbers) != len(first):
+                lists = [np.array(each) for each in self.made.read(cell, self.column, row)]
+                dim = len(first) if count else len(next(iter(lists), ()))
+                if len(other := [each for each in lists if len(each) != dim]):
                     raise DataError(
-                        f"Row {row}, column '{self.column}': wanted {len(first)} numbers as in "
-                        f"the first row, found {len(numbers)}."
+                        f"Row {row}, column '{self.column}': wanted {dim} numbers as in the first "
+                        f"row, found {len(other[0])}."
                     )
-                return [numbers]
+                return lists
 
             for numbers in read_training(
                 train_data, [self.column], read, purpose="of numbers", setting="dense.column"
@@ -199,11 +275,21 @@ class FittedNumbers(Component):
             if not count:
                 raise DataError("train_data has no row to take dense features from.")
             if not self.normalize:
-                return Numbers(self.column, [0.0] * len(first), [1.0] * len(first))
+                return self.made(self.column, [0.0] * len(first), [1.0] * len(first))
             variance = np.maximum(squares / count - (total / count) ** 2, 0)
             deviation = np.sqrt(variance)
             deviation = np.where(deviation > LEAST, deviation, 1.0)
-            return Numbers(self.column, (first + total / count).tolist(), deviation.tolist())
+            return self.made(self.column, (first + total / count).tolist(), deviation.tolist())
+
+
+@registries.dense.register("words")
+class FittedWordNumbers(FittedNumbers):
+    """Dense features of each word, normalized as those of texts."""
+
+    class Config(FittedNumbers.Config):
+        """``column`` has a list of numbers for each word, as JSON: ``[[0.5, 2], [1, 0]]``."""
+
+        made = WordNumbers
 
 
 def numbers_in(value: Any, name: str, row: int) -> list[float]:

@@ -21,9 +21,9 @@ KEPT, LONGEST_KEPT = 1 << 12, 128
 """Words whose parts a column remembers, each of some 200 bytes, and characters of one."""
 
 
-def check_words(name: str, tokenizer: Tokenizer) -> None:
-    """Refuses a tokenizer whose tokens are not the words of a text."""
-    if not isinstance(tokenizer, WordTokenizer) or tokenizer.vocab_info.eos_idx >= 0:
+def check_words(name: str, tokenizer: Tokenizer, *, marked: bool = False) -> None:
+    """Refuses a tokenizer whose tokens are not the words of a text, but for its end if marked."""
+    if not isinstance(tokenizer, WordTokenizer) or tokenizer.config.marks > marked:
         with_marks = " with marks" if isinstance(tokenizer, WordTokenizer) else ""
         raise UserError(
             f"The column '{name}' needs a tokenizer with one id for each word and no other: "

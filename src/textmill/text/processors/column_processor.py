@@ -3,7 +3,7 @@
 import copy
 from collections.abc import Collection, Container, Iterable, Mapping
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Final, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,12 +13,15 @@ from textmill.errors import UserError
 from textmill.text.cells import Rows, cell_at, values_of, whole_column
 from textmill.text.columns.column import Column, ColumnKind
 from textmill.text.columns.inputs import BESIDE_TEXT, BESIDE_WORDS
+from textmill.text.columns.numbers import WeightColumn
 from textmill.text.columns.token_ids import IdsColumn
 from textmill.text.metadata import SavedTextError, read_settings
 from textmill.text.processors.text_processor import Encoded, TextProcessor, text_processors
 
 MOST = 100
 """Columns that a saved path may name."""
+WEIGHTS: Final[Mapping[str, ColumnKind]] = dict.fromkeys(("weight", "slot_weight"), WeightColumn)
+"""Targets that any text processor may have: how much a row counts, and its slots."""
 
 
 class ColumnsText(TextProcessor):
@@ -68,6 +71,11 @@ class ColumnsText(TextProcessor):
     @override
     def target_columns(self) -> tuple[str, ...]:  # type: ignore[override]  # known when it is made
         return tuple(column.name for column in self.targets.values())
+
+    @property
+    @override
+    def weight(self) -> Column | None:
+        return self.targets.get("weight")
 
     @property
     @override
@@ -184,21 +192,22 @@ class ColumnsText(TextProcessor):
     @classmethod
     @override
     def from_files(cls, folder: Path, settings: dict[str, Any]) -> Self:
-        known = set(cls.kinds)
+        kinds = {**WEIGHTS, **cls.kinds} if cls.kinds else {}
+        known, optional = set(kinds), cls.optional | set(WEIGHTS)
         listed = read_settings(settings, dict.fromkeys(("inputs", "targets"), list[str]))
         inputs, targets = listed["inputs"], listed["targets"]
         roles = [*inputs, *targets]
         names = all(role.isidentifier() for role in roles) and len({*roles}) == len(roles) <= MOST
-        if not names or (known and not known - cls.optional <= {*roles} <= known):
+        if not names or (known and not known - optional <= {*roles} <= known):
             raise UserError(
                 f"has columns for {', '.join(roles[:MOST])!r:.200}; wanted "
                 f"{', '.join(cls.kinds) or f'up to {MOST} names, each once'}."
             )
-        if known and {*targets} != {*roles} & cls.target_roles:
+        if known and {*targets} != {*roles} & (cls.target_roles | set(WEIGHTS)):
             raise UserError(f"the targets cannot be {', '.join(targets) or 'none'}.")
         found = {role: Column.load(folder / "columns" / role) for role in roles}
         for role, column in found.items():
-            if known and not isinstance(column, cls.kinds[role]):
+            if known and not isinstance(column, kinds[role]):
                 raise SavedTextError(
                     f"{folder / 'columns' / role}: is a column of {column.kind}, which cannot be "
                     f"the {role} of {cls.kind}."

@@ -17,7 +17,7 @@ from textmill.text.columns.words import CharactersColumn
 from textmill.text.features.passages import Place, TokenizedPassage, read_passages
 from textmill.text.features.slots import text_of
 from textmill.text.features.spelling import Characters
-from textmill.text.processors.column_processor import ColumnsText
+from textmill.text.processors.column_processor import WEIGHTS, ColumnsText
 from textmill.text.processors.text_processor import Encoded, text_processors
 from textmill.text.ragged import Ragged
 from textmill.text.tokenizers.tokenizer import Tokenizer
@@ -235,6 +235,7 @@ class QuestionText(ColumnsText):
         starts: str = "answer_starts",
         max_question_length: int | None = None,
         characters: Characters | None = None,
+        weights: Mapping[str, Column] = {},
     ) -> Self:
         inputs: dict[str, Column] = {
             "question": PassageColumn(question, tokenizer, limit=max_question_length),
@@ -249,7 +250,7 @@ class QuestionText(ColumnsText):
                 )
             for role, name in (("question", question), ("context", context)):
                 inputs[f"{role}_characters"] = CharactersColumn(characters, name=name)
-        return cls(inputs, {"answers": AnswersColumn(answers, starts)})
+        return cls(inputs, {"answers": AnswersColumn(answers, starts), **weights})
 
     @property
     @override
@@ -259,7 +260,11 @@ class QuestionText(ColumnsText):
     @property
     @override
     def target_columns(self) -> tuple[str, ...]:  # type: ignore[override]  # known when it is made
-        return (self.answers.name, self.answers.starts)
+        return (self.answers.name, self.answers.starts, *self._weights)
+
+    @property
+    def _weights(self) -> list[str]:
+        return [column.name for role, column in self.targets.items() if role in WEIGHTS]
 
     @override
     def encode(self, rows: Rows, *, with_targets: bool, truncate: bool = False) -> Encoded:
@@ -279,6 +284,7 @@ class QuestionText(ColumnsText):
         for number, row in enumerate(rows) if with_targets else ():
             spans = self._spans(contexts[number], row, number)
             made[number][self.answers.name] = sorted({tokens for tokens, _ in spans})
+            made[number] |= {name: row[name] for name in self._weights}
         return super().encode(made, with_targets=with_targets, truncate=truncate)
 
     def _read(self, texts: Sequence[str]) -> list[TokenizedPassage]:

@@ -4,7 +4,7 @@ from abc import abstractmethod
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,7 +14,11 @@ from textmill.config.registry import Registry
 from textmill.errors import DataError, UserError
 from textmill.text.answers import Translated
 from textmill.text.cells import Rows, RowsByColumn, joined_text, values_of
-from textmill.text.metadata import SavedFolder
+from textmill.text.columns.column import Column
+from textmill.text.columns.dictionary import DictionaryColumn
+from textmill.text.columns.numbers import WeightColumn
+from textmill.text.columns.token_ids import TextColumn
+from textmill.text.metadata import SavedFolder, arguments_of, made_of
 from textmill.text.ragged import Ragged
 from textmill.text.tokenizers.tokenizer import Mode, Tokenizer, encode_column, id_type, not_text
 
@@ -37,6 +41,7 @@ text_processors = Registry(
 CHARACTERS_A_TOKEN = 100
 """A longer text is not encoded to know that it is too long: SentencePiece's pieces have 16
 characters at most, unless a person has added longer ones."""
+_BESIDE: Final[Mapping[str, type[Any]]] = {"dictionary": DictionaryColumn, "weight": WeightColumn}
 NO_SENTENCE = "is an empty list; give at least one sentence."
 
 
@@ -79,6 +84,8 @@ class TextProcessor(SavedFolder):
     """Columns that only training and evaluation need."""
     optional_columns: ClassVar[tuple[str, ...]] = ()
     """Columns that a row to predict may have, too."""
+    weight: Any = None
+    """The column of the weights of rows; None: all count alike."""
     answer_class: ClassVar[type[Any] | None] = None
     """What its task answers with: its method ``row`` gives plain data."""
 
@@ -123,12 +130,11 @@ class Seq2SeqText(TextProcessor):
     """Source text to target text by one tokenizer: translation, summaries, question to answer.
 
     A language of None is the tokenizer's default; lengths count marks, and None is no limit.
+    ``beside`` the source there may be a ``dictionary`` of its words, and the row's ``weight``.
     """
 
     answer_class = Translated
     kind = "seq2seq"
-    input_columns = ("source",)
-    target_columns = ("target",)
     optional_columns = ("prefix",)
 
     def __init__(
@@ -140,7 +146,10 @@ class Seq2SeqText(TextProcessor):
         max_source_length: int | None = None,
         max_target_length: int | None = None,
         source_prefix: str = "",
+        beside: Mapping[str, Column] = {},
     ) -> None:
+        self.beside, self._kinds = beside, {"source": TextColumn("source", tokenizer), **beside}
+        self.weight = beside.get("weight")
         self.tokenizer, self.source_prefix = tokenizer, source_prefix
         self.source_lang, self.target_lang = source_lang, target_lang
         self.max_source_length, self.max_target_length = max_source_length, max_target_length
@@ -154,16 +163,52 @@ class Seq2SeqText(TextProcessor):
             least = 3 + len(self.target_prefix)
             if limit is not None and limit < least:
                 raise DataError(f"max_{side}_length must be {least} or more, but is {limit}.")
+        for role, column in beside.items():
+            column.check_beside(role, self._kinds)
+        if "dictionary" in beside and source_prefix:
+            raise UserError(
+                "A dictionary counts the words of the source from its first on, so that "
+                "task.source_prefix must be empty."
+            )
+
+    @property
+    @override
+    def input_columns(self) -> tuple[str, ...]:  # type: ignore[override]  # known when it is made
+        known = [column.name for role, column in self.beside.items() if role == "dictionary"]
+        return tuple(dict.fromkeys(["source", *known]))
+
+    @property
+    @override
+    def target_columns(self) -> tuple[str, ...]:  # type: ignore[override]  # known when it is made
+        return ("target", *(c.name for role, c in self.beside.items() if role == "weight"))
 
     @property
     @override
     def ingredients(self) -> dict[str, Any]:
-        return {"tokenizer": self.tokenizer}
+        known = {n: made for c in self.beside.values() for n, made in c.fitted.items()}
+        return {"tokenizer": self.tokenizer, **known}
 
     @property
     @override
     def arrays(self) -> dict[str, str]:
-        return dict.fromkeys(self.columns, id_type(self.tokenizer))
+        texts = dict.fromkeys(("source", "target"), id_type(self.tokenizer))
+        return texts | {role: column.kept_as for role, column in self.beside.items()}
+
+    @override
+    def save_files(self, folder: Path) -> dict[str, Any]:
+        for role, column in self.beside.items():
+            column.save(folder / "columns" / role)
+        return {**arguments_of(self, folder, without=["beside"]), "beside": [*self.beside]}
+
+    @classmethod
+    @override
+    def from_files(cls, folder: Path, settings: dict[str, Any]) -> Self:
+        names, beside = settings.pop("beside", []), dict[str, Column]()
+        for role in map(str, names if isinstance(names, list) else [names]):
+            if role not in _BESIDE:
+                raise UserError(f"the setting 'beside' cannot be {names!r:.80}.")
+            beside[role] = _BESIDE[role].load(folder / "columns" / role)
+        return made_of(cls, folder, settings, beside=beside)
 
     @property
     def target_prefix(self) -> list[int]:
@@ -172,18 +217,22 @@ class Seq2SeqText(TextProcessor):
 
     @override
     def encode(self, rows: Rows, *, with_targets: bool, truncate: bool = False) -> Encoded:
-        """Encodes the column ``source`` and, with targets, ``target``; others are not looked at.
+        """Encodes the column ``source``, with targets ``target``, and what is beside them.
 
         A text may be a list of texts, of sentences say: there are spaces between.
         """
         columns, over = {}, np.zeros(len(rows), dtype=np.bool_)
-        for name in self.columns if with_targets else self.input_columns:
+        for name in ("source", "target") if with_targets else ("source",):
             encoded = self._encode(name, _column(rows, name))
             limit = self.limits[name]
             if limit is not None:
                 over |= encoded.lengths > limit
                 encoded = encoded.clipped(limit) if truncate else encoded
             columns[name] = encoded
+        for role, column in self.beside.items():
+            if with_targets or role == "dictionary":
+                columns[role] = column.encode(values_of(rows, column.name))
+                column.check(columns, self._kinds)
         return Encoded(columns, np.flatnonzero(over))
 
     @override

@@ -25,7 +25,7 @@ TASKS = {
     "words": ("tagging/bilstm/local", *KNOWN),
     "sentences": ("tagging/bilstm/local", *KNOWN, "model.crf=true"),
     "trees": ("trees/bilstm/local", *KNOWN),
-    "actions": ("trees/rnng/local", WORDS, "tokenizer.min_count=1"),
+    "actions": ("trees/rnng/local", *KNOWN),
     "frames": ("joint/bilstm/local", *KNOWN),
     "frames of sentences": ("joint/bilstm/local", *KNOWN, "model.crf=true"),
     "answers": ("question/drqa/local",),
@@ -49,7 +49,7 @@ def rows(weights=WEIGHTS):
             **dict.fromkeys(("text2", "positive", "question"), words[0]), "id": str(number),
             "negative": words[-1], "label": "odd" if number % 2 else "even",
             "score": str(number / 2), "source": f"{text}. It is late.",
-            "target": f"[IN:A {text}. It is late. ]", "tags": tags, "slots": tags,
+            "target": f"[IN:{'AB'[number % 2]} {text}. It is late. ]", "tags": tags, "slots": tags,
             "answers": json.dumps([words[0]]), "answer_starts": "[0]", "weight": weight,
         }  # fmt: skip
 

@@ -5,15 +5,16 @@ error); Clopper and Pearson 1934 (lower bound of a share).
 """
 
 import math
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import override
 
-from textmill.metrics.metric import Direction, Metric, aligned, nan_without
+from textmill.metrics.metric import Count, Direction, Metric, aligned, nan_without, share_of
 from textmill.metrics.tables import format_value
 
 BINS = 15
@@ -40,7 +41,7 @@ class CalibrationError(Metric):
     """
 
     def __init__(self) -> None:
-        self._rows, self._units, self._right = Counter[int](), Counter[int](), Counter[int]()
+        self._rows, self._units, self._right = (defaultdict[int, Count](int) for _ in range(3))
         self._not_numbers = False
 
     @override
@@ -51,15 +52,16 @@ class CalibrationError(Metric):
                 self._not_numbers = True
                 continue
             place = min(max(math.ceil(score * BINS) - 1, 0), BINS - 1)
-            self._rows[place] += 1
-            self._units[place] += round(score * UNIT)
-            self._right[place] += is_right
+            self._rows[place] += self.weight
+            self._units[place] += round(score * UNIT) * self.weight
+            self._right[place] += is_right * self.weight
 
     @override
     def compute(self) -> dict[str, float]:
-        rows = 0 if self._not_numbers else self._rows.total()
-        apart = sum(abs(self._units[place] - UNIT * self._right[place]) for place in self._rows)
-        return nan_without(rows, {"calibration_error": apart / (UNIT * max(rows, 1))})
+        rows = 0 if self._not_numbers else sum(self._rows.values())
+        gaps = (self._units[place] - UNIT * self._right[place] for place in self._rows)
+        apart = sum(abs(Fraction(gap)) for gap in gaps)
+        return nan_without(rows, {"calibration_error": share_of(apart, UNIT * rows)})
 
     @override
     def directions(self) -> dict[str, Direction]:
@@ -71,8 +73,9 @@ class CalibrationError(Metric):
         A score on an edge belongs to the bin below it.
         """
         return [
-            (at / BINS, (at + 1) / BINS, n, self._units[at] / UNIT / n, self._right[at] / n)
+            (at / BINS, (at + 1) / BINS, float(n), *shares)
             for at, n in sorted(self._rows.items())
+            for shares in [(share_of(self._units[at], UNIT * n), share_of(self._right[at], n))]
         ]
 
 

@@ -96,14 +96,14 @@ def test_a_threshold_needs_enough_rows_and_may_be_that_of_all():
     assert threshold(np.ones(500), RANDOM.random(500) < 0.5, 0.9) is None
 
 
-@pytest.mark.parametrize("rows", [100, 400, 2000])
+@pytest.mark.parametrize("rows", [100, 1000])
 def test_the_precision_holds_on_other_rows(rows):
     """Scores that say how often an answer is right; and, as bad as can be, scores that do not."""
     missed = flat = 0
-    for _ in range(400):
+    for _ in range(300):
         scores = RANDOM.uniform(0.5, 1, rows)
         bound = threshold(scores, RANDOM.random(rows) < scores, 0.8)
         missed += bound is not None and (1 + max(bound, 0.5)) / 2 < 0.8  # known of these rows
         flat += threshold(scores, RANDOM.random(rows) < 0.799, 0.8) is not None
-    assert missed <= 0.05 * 400
-    assert flat <= 0.08 * 400  # 5 %, with its error
+    assert missed <= 0.05 * 300
+    assert flat <= 0.08 * 300  # 5 %, with its error

@@ -189,7 +189,7 @@ def test_an_ensemble_is_calibrated_as_a_whole(run):
     ("words", "options", "error"),
     [
         (["test_data.path=other.tsv"], {}, "'test_data.path=other.tsv' cannot be set here"),
-        ([], {"precision": 1.0}, "precision is above 0 and below 1: 1.0"),
+        ([], {"precision": 1.0}, "precision must be above 0 and below 1, but is 1.0"),
         ([], {"precision": 0.999}, "No threshold has a precision of 0.999"),
     ],
 )

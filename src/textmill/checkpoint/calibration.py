@@ -1,4 +1,4 @@
-"""What calibrating a run found: a sealed file beside its checkpoints, for one of them."""
+"""The calibration of one of a run's checkpoints: a sealed file beside them."""
 
 import logging
 import math
@@ -22,19 +22,20 @@ _logger = logging.getLogger("textmill.checkpoint")
 
 @dataclass(frozen=True, kw_only=True)
 class Calibration:
-    """What a checkpoint's scores are divided by, and from which scores on it answers."""
+    """A temperature and thresholds for a checkpoint, and how well they fit."""
 
     checkpoint: str
     """The name of its folder."""
     manifest_sha256: str
     """Of its manifest: other weights are not calibrated by it."""
     temperature: float
+    """What scores are divided by before they become probabilities."""
     thresholds: Mapping[str, float] | None
-    """For each label the score above which it is an answer; None: the usual rule."""
+    """For each label the probability above which it is an answer; None: the usual rule."""
     precision: float | None
     """The wanted precision of the thresholds."""
     rows: int
-    """How many it was fitted on."""
+    """The number of rows that it was fitted on."""
     errors: tuple[float, float]
     """The calibration error on these rows, before and after."""
     tables: tuple[list[Bin], list[Bin]]

@@ -31,7 +31,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "evaluate": ("textmill.cli.trained", "measure a trained run"),
     "calibrate": (
         "textmill.cli.trained",
-        "make a trained run's scores probabilities, and choose thresholds",
+        "turn a run's scores into probabilities, and choose thresholds",
     ),
     "watch": ("textmill.cli.grid", "measure each new checkpoint of runs, as it appears"),
     "predict": ("textmill.cli.predict", "answer rows with a trained run (also: inference)"),

@@ -53,7 +53,8 @@ def calibrate(
     :func:`textmill.runs.load_run.load`.
     """
     if precision is not None and not 0 < precision < 1:
-        raise UserError(f"{worded('--precision', 'precision')} is above 0 and below 1: {precision}")
+        name = worded("--precision", "precision")
+        raise UserError(f"{name} must be above 0 and below 1, but is {precision}.")
     folder, how = Path(run), {"device": device, "allow_code": allow_code}
     predictor = load(folder, checkpoint=checkpoint, **how)  # type: ignore[arg-type]
     whole = predictor.task

@@ -111,7 +111,7 @@ class LabelText(_TextsText):
     def calibrate(self, temperature: float, thresholds: Thresholds) -> None:
         """Answers from now on by what calibrating the trained model found."""
         if thresholds is not None and {*thresholds} != {*self.label.labels.names}:
-            raise UserError("its thresholds are of other labels")
+            raise UserError("The thresholds are of other labels: calibrate the run again.")
         self.temperature, self.thresholds = temperature, thresholds
 
     @override

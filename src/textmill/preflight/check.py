@@ -19,6 +19,7 @@ from textmill.checkpoint.store import Checkpoints
 from textmill.config.planning.overrides import Overrides
 from textmill.config.planning.session import Session
 from textmill.config.recipe import Recipe
+from textmill.config.sources.open_recipe import stages_of
 from textmill.data.seq2seq_batch import Seq2SeqBatch
 from textmill.errors import PlanError, SeveralError, TextmillError, UserError, raised_at
 from textmill.inference.load import Predictor
@@ -76,9 +77,37 @@ def check(
         All problems found; a later step that needs what is broken is left out.
     """
     found = Check()
+    stages: list[str | None] = [*stages_of(recipe)]
+    for stage in stages or [None]:
+        said = say if stage is None else partial(_said_of, stage, say)
+        made = _checked(
+            recipe, words, stage, configs=configs, allow_code=allow_code, device=device, say=said
+        )
+        head = "" if stage is None else f"{stage}: "
+        found.problems += [f"{head}{problem}" for problem in made.problems]
+        found.notes += [f"{head}{note}" for note in made.notes]
+    return found
+
+
+def _checked(
+    recipe: str | Path | Recipe,
+    words: Overrides,
+    stage: str | None,
+    *,
+    configs: Sequence[str | Path],
+    allow_code: bool,
+    device: str,
+    say: Say,
+) -> Check:
+    found = Check()
     try:
         planned = plan_recipe(
-            recipe, words, configs=configs, targets=["trainer"], allow_code=allow_code
+            recipe,
+            words,
+            configs=configs,
+            targets=["trainer"],
+            allow_code=allow_code,
+            stage=stage,
         )
     except PlanError as error:
         found.problems += [str(problem) for problem in error.problems]

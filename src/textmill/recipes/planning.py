@@ -128,16 +128,18 @@ def plan_recipe(
     targets: Sequence[str],
     allow_code: bool = False,
     draft: bool = False,
+    stage: str | None = None,
 ) -> Planned:
     """Plans a script, an experiment, a YAML file, a Recipe, or the recipe of a run's folder.
 
     With ``allow_code`` code that a run folder names may be executed; an incomplete recipe is no
-    error of a ``draft``, whose plan has its problems.
+    error of a ``draft``, whose plan has its problems. Of a recipe that has stages one is planned.
 
     Raises:
         PlanError: With every problem found; not of a draft.
     """
     source, run = open_named(recipe, configs, allow_code=allow_code)
+    source = source if stage is None else source.at(stage)
     if not is_multitask(source.table):
         return _planned(source, run, words_of(words), targets=targets, draft=draft)
     defaults = library_defaults()

@@ -15,6 +15,7 @@ from textmill.config.planning.overrides import Overrides, words_of
 from textmill.config.planning.plan import Plan
 from textmill.config.planning.session import Session
 from textmill.config.recipe import Recipe, experiments
+from textmill.config.sources.open_recipe import stages_of
 from textmill.config.sources.own_files import own_files
 from textmill.data.mixture import Mixture
 from textmill.errors import RunError, UserError
@@ -79,12 +80,15 @@ def train(
 ) -> Run:
     """Trains a recipe, or goes on training it: the same call resumes a run that was interrupted.
 
+    The stages of a recipe are trained one after another, each as a run that begins with the weights
+    of the one before; the last is returned.
+
     Args:
         recipe: A script, an experiment's name, a YAML file, a Recipe, or a run to go on with.
         overrides: Settings as on the command line, ``"optimizer.lr=1e-3"``, or a dictionary of
             values by their dotted names, ``{"optimizer.lr": 1e-3}``, nested ones too.
         configs: YAML files of settings, later ones win.
-        run_dir: The run folder; by default ``runs/<recipe>/<key>``.
+        run_dir: The run folder; by default ``runs/<recipe>/<key>``. Stages have theirs in it.
         again: Trains anew although the run exists, in the next free folder.
         allow_code: Whether code that a run folder brings may be executed.
         device: ``auto``, or a device as torch names it.
@@ -103,50 +107,80 @@ def train(
         >>> run.result["best"]  # doctest: +SKIP
         {'step': 400, 'bleu': 93.1}
     """
+    asked: dict[str, Any] = {"configs": configs, "again": again, "allow_code": allow_code}
+    with nullcontext(ranks) if ranks is not None else Ranks(Env.detect(device)) as ranks:
+        asked |= {"device": device, "ranks": ranks}
+        stages = stages_of(recipe)
+        if not stages:
+            return _run(recipe, overrides, run_dir=run_dir, **asked)
+        before: Run | None = None
+        for name in stages:
+            words = words_of(overrides)
+            if before is not None:
+                words = [*words, f"trainer.initialize={before.folder}"]
+            LOG.info("Stage %s:", name)
+            place = None if run_dir is None else Path(run_dir, name)
+            before = _run(recipe, words, run_dir=place, stage=name, **asked)
+        assert before is not None, "there is a stage"
+        return before
+
+
+def _run(
+    recipe: str | Path | Recipe,
+    overrides: Overrides,
+    *,
+    configs: Sequence[str | Path],
+    run_dir: str | Path | None,
+    again: bool,
+    allow_code: bool,
+    device: str,
+    ranks: Ranks,
+    stage: str | None = None,
+) -> Run:
+    """Trains one run, or goes on with it."""
     run = run_named(recipe)
     goes_on = run is not None and not again
-    with nullcontext(ranks) if ranks is not None else Ranks(Env.detect(device)) as ranks:
-        if run is not None and goes_on:
-            refuse_other(run, run_dir)
-            refuse_part(run)
-            if not (overrides or configs) and RunFolder(run).finished:
-                return ended_run(RunFolder(run))  # whoever made it, no code is needed to say so
-        planned = plan_recipe(
-            recipe, overrides, configs=configs, targets=["trainer"], allow_code=allow_code
+    if run is not None and goes_on:
+        refuse_other(run, run_dir)
+        refuse_part(run)
+        if not (overrides or configs) and RunFolder(run).finished:
+            return ended_run(RunFolder(run))  # whoever made it, no code is needed to say so
+    planned = plan_recipe(
+        recipe, overrides, configs=configs, targets=["trainer"], allow_code=allow_code, stage=stage
+    )
+    refuse_before_start(planned)
+    start = partial(start_session, planned, env=ranks.env, overrides=tuple(words_of(overrides)))
+
+    def chosen() -> tuple[str, dict[str, Any]]:
+        before = planned
+        if goes_on and (overrides or configs):
+            before = plan_recipe(run or "", targets=["trainer"], allow_code=allow_code)
+        folder = choose_folder(planned, run_dir=run_dir, again=again)
+        changes = allowed_changes(planned, before) if goes_on else {}
+        folder = run_of_data(
+            folder,
+            planned,
+            named=goes_on or run_dir is not None,
+            read=lambda: read_data(start(folder), planned.plan, None),
+            changes=changes,
         )
-        refuse_before_start(planned)
-        start = partial(start_session, planned, env=ranks.env, overrides=tuple(words_of(overrides)))
+        if not goes_on and folder.info:
+            changes = length_changes(folder, planned.plan)
+        return str(folder.path), changes
 
-        def chosen() -> tuple[str, dict[str, Any]]:
-            before = planned
-            if goes_on and (overrides or configs):
-                before = plan_recipe(run or "", targets=["trainer"], allow_code=allow_code)
-            folder = choose_folder(planned, run_dir=run_dir, again=again)
-            changes = allowed_changes(planned, before) if goes_on else {}
-            folder = run_of_data(
-                folder,
-                planned,
-                named=goes_on or run_dir is not None,
-                read=lambda: read_data(start(folder), planned.plan, None),
-                changes=changes,
-            )
-            if not goes_on and folder.info:
-                changes = length_changes(folder, planned.plan)
-            return str(folder.path), changes
-
-        path, changes = ranks.from_main(chosen)
-        folder = RunFolder(Path(path))
-        if ranks.from_main(lambda: is_finished(folder, planned)):
-            return ended_run(folder, planned)
-        with entered(folder.path) if ranks.env.is_main else nullcontext():
-            if ranks.env.is_main:
-                if ranks.size == 1 and is_finished(folder, planned):
-                    return ended_run(folder, planned)  # by the process that had the folder till now
-                warn_of_new_code(folder, planned)
-                clean(folder, key=None if goes_on else run_key(planned.plan))
-                if ranks.restart:
-                    LOG.warning(ranks.restart)
-            result = _trained(planned, folder, start(folder), ranks, changes)
+    path, changes = ranks.from_main(chosen)
+    folder = RunFolder(Path(path))
+    if ranks.from_main(lambda: is_finished(folder, planned)):
+        return ended_run(folder, planned)
+    with entered(folder.path) if ranks.env.is_main else nullcontext():
+        if ranks.env.is_main:
+            if ranks.size == 1 and is_finished(folder, planned):
+                return ended_run(folder, planned)  # by the process that had the folder till now
+            warn_of_new_code(folder, planned)
+            clean(folder, key=None if goes_on else run_key(planned.plan))
+            if ranks.restart:
+                LOG.warning(ranks.restart)
+        result = _trained(planned, folder, start(folder), ranks, changes)
     return Run(folder.path, result)
 
 

@@ -1,6 +1,7 @@
 """Where a recipe comes from: a script, an experiment, or a YAML file that names one of them."""
 
 import inspect
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -16,7 +17,7 @@ from textmill.config.values.yaml_files import read_yaml
 from textmill.errors import CodeNotAllowedError, Place, UserError, worded
 
 _SUFFIXES = (".yaml", ".yml")
-_OUTER = ("recipe", "include", "settings", "built")
+_OUTER = ("recipe", "include", "stages", "settings", "built")
 _SHOWN = 12
 """Experiments that an error lists; more are for ``textmill list experiments``."""
 PLACES = ("cache_dir", "tracking_uri")
@@ -36,6 +37,36 @@ class Source:
     closed: tuple[str, ...] = ()
     left_out: Mapping[str, Scalar] = field(default_factory=dict)
     include: tuple[str, ...] = ()
+
+    def at(self, stage: str) -> "Source":
+        """The recipe of one of its stages, whose settings are the strongest of the files."""
+        assert self.yaml is not None, "only a file has stages"
+        return replace(self, layers=(*self.layers, stages_of(self.yaml)[stage]))
+
+
+def stages_of(recipe: object) -> dict[str, Entries]:
+    """The stages of a recipe's file, in their order, each with its settings; often there are none.
+
+    They are trained one after another, each from the weights of the one before.
+    """
+    if not isinstance(recipe, str | Path) or Path(recipe).suffix not in _SUFFIXES:
+        return {}
+    node = read_yaml(Path(recipe)).entries.get("stages")
+    if node is None:
+        return {}
+    found = dict(node.entries) if isinstance(node, Entries) else {}
+    settings = {name: each for name, each in found.items() if isinstance(each, Entries)}
+    if not settings or len(settings) < len(found):
+        raise UserError(
+            f"{node.place}: stages: wanted names of stages, in their order, each with settings, as "
+            "'small: {trainer: {max_steps: 1000}}'."
+        )
+    if wrong := [name for name in settings if not re.fullmatch(r"[\w-]+", name)]:
+        raise UserError(
+            f"{settings[wrong[0]].place}: stages: '{wrong[0]}' is to be the name of a folder: "
+            "wanted letters, digits, '_' and '-'."
+        )
+    return settings
 
 
 def open_recipe(

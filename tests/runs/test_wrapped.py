@@ -56,6 +56,8 @@ trainer = Trainer.Config(
 """
 
 
+SLOW = pytest.mark.slow
+
 TRANSLATOR = """
 from torch.distributed.fsdp import fully_shard
 
@@ -113,7 +115,7 @@ def module(model, tokenizer, env, wrap: str = "nothing"):
 """
 
 
-@pytest.mark.parametrize("wrap", ["nothing", "fully_shard"])
+@pytest.mark.parametrize("wrap", [pytest.param("nothing", marks=SLOW), "fully_shard"])
 def test_a_translator_learns_by_the_rows_of_ready_batches_on_each_rank(runs, tmp_path, wrap):
     """Its task calls parts of the module; the batches count their epochs; the last has one row."""
     lines = []
@@ -150,9 +152,6 @@ def alone(runs, tmp_path_factory):
     codes, said = trained(runs, folder, size=1)
     assert codes == [0], said
     return folder
-
-
-SLOW = pytest.mark.slow
 
 
 @pytest.mark.parametrize(

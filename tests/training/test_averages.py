@@ -178,7 +178,7 @@ def test_an_equal_average_is_torchs(swa):
     assert averaged.n_averaged == trainer.updates.weights.taken == 4
 
 
-@pytest.mark.parametrize("at", [4, 9, pytest.param(6, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("at", [9, *(pytest.param(n, marks=pytest.mark.slow) for n in (4, 6))])
 def test_a_killed_run_with_an_equal_average_is_resumed_bitwise(swa, at):
     prove(swa, (at,))
 

@@ -53,7 +53,12 @@ def rates_of_torch(make, steps):
     return rates
 
 
-@pytest.mark.parametrize("kind", KINDS)
+QUICK = ("milestones", "one cycle", "sequential")
+
+
+@pytest.mark.parametrize(
+    "kind", [pytest.param(k, marks=() if k in QUICK else pytest.mark.slow) for k in KINDS]
+)
 def test_a_run_has_torchs_rates_and_a_killed_one_has_them_too(bench, kind):
     here = bench.but(scheduler=KINDS[kind], valid_data=None, test_data=None)
     rates = Rates()

@@ -124,7 +124,8 @@ def measure(data: Path, out: Path, ledger: Ledger, *, seeds: int, parts: Sequenc
             say(f"{cell.job}: {part}")
             begun = time.process_time()
             texts = [row[1] for row in dev]
-            answers = PARTS[part](train, texts, seed=cell.seed, folder=out / "few" / cell.job)
+            folder = out / "few" / cell.job / part
+            answers = PARTS[part](train, texts, seed=cell.seed, folder=folder)
             right = sum(a == row[0] for a, row in zip(answers, dev, strict=True))
             values = {"accuracy": 100 * right / len(dev), "cpu_s": time.process_time() - begun}
             ledger.add({"job": cell.job, "part": part, "key": key, **values})

@@ -43,3 +43,19 @@ def test_steps_on_real_forms_lower_the_loss_and_answer_every_row(shared_data, tm
     assert found.values["accuracy"] > 0.4
     assert len(found.rows) == 10
     assert all(" ".join(row["prediction"].split()) == row["prediction"] for row in found.rows)
+
+
+def test_the_trees_that_pytexts_parser_over_a_stack_learns_by_heart(shared_data):
+    # PyText after 150 epochs: 80 % of the frames, F1 95.12.
+    path = shared_data / "pytext-tiny" / "test_rnng.tsv"
+    more = ("train_data.batch_size=5", "tokenizer.min_count=1", "optimizer.lr=0.01")
+    more = (*more, "model.dropout=0", "model.word_dropout=0", "model.dim=64")
+    more = (*more, "model.embedding.dim=32", "model.encoder.hidden_dim=32")
+    more = (*more, "trainer.max_steps=80", "trainer.evaluate_every=80 steps")
+    run = train("trees/rnng/local", path, *more)
+    values = run.evaluations["valid_data"].values
+    assert values["frame_accuracy"] >= 0.8
+    assert values["bracket/overall_f1"] >= 0.9512
+    assert values["invalid_trees"] == 0
+    sentence, _, tree = path.read_text(encoding="utf-8").splitlines()[0].split("\t")
+    assert textmill.load("run")(sentence).tree == tree

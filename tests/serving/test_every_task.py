@@ -26,7 +26,7 @@ LIKE = {"pairs/classification/local", "tagging/bilstm/local", "trees/rnng/local"
 """Of the kinds of others."""
 OPTIONS = {
     "parsing/top/local": {"n_best", "beam_size"}, "language/transformer/local": {"n_best"},
-    "bert/pretraining/local": {"n_best"},
+    "bert/pretraining/local": {"n_best"}, "trees/rnng/local": {"beam_size"},
 }  # fmt: skip
 BF16 = 0.1
 """How far numbers of answers may be off in bfloat16, which has 8 bits: scores of texts are sums."""

@@ -121,6 +121,8 @@ class Predictor(RowPredictor):
             changed = {"decoding": replace(decoding, **given)}
         elif hasattr(config, "top_k") and [*given] == ["n_best"]:
             changed = {"top_k": options.n_best}
+        elif hasattr(config, "beam_size") and [*given] == ["beam_size"]:
+            changed = given
         else:
             return super().with_options(options)
         task = copy.copy(self.task)

@@ -21,7 +21,9 @@ class Numbers:
     input_columns, optional_columns = ("text",), ()
 
     def __init__(self):
-        self.all = {"text": SimpleNamespace(width=1, pad=0, single=False, fixed=False, dtype=int)}
+        column = SimpleNamespace(width=1, pad=0, single=False, fixed=False, dtype=int)
+        column.box = lambda *given: None
+        self.all = {"text": column}
 
     def encode_one(self, row):
         return None

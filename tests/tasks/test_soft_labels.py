@@ -147,6 +147,11 @@ def test_soft_labels_that_cannot_be_are_told(teacher):
         trained("others", rows(other="other"), use, "valid_data.path=others.tsv")
     with pytest.raises(TextmillError, match="wants a teacher or a column, one of them"):
         trained("both", rows(), use, "task.soft_labels.column=text")
+    with pytest.raises(UserError, match=r"soft_labels is for training by steps.*solves for labels"):
+        textmill.train(
+            "classification/ngrams/local",
+            [*(f"{d}_data.path=valid.tsv" for d in ("train", "valid")), *QUIET, use],
+        )
     asks = SoftLabels.Config(teacher={"path": "teacher"}).build(names=["music", "alarm"])
     with pytest.raises(UserError, match=r"reads the column 'text'.*do not have: label, body"):
         asks.logs([{"label": "music", "body": "play"}], torch.device("cpu"))

@@ -223,6 +223,11 @@ def _solved(task: Task) -> tuple[ColumnsTask, NgramScores, SolverOf]:
             "Leave it out, or take an experiment that trains by steps, such as "
             "classification/docnn."
         )
+    if getattr(task, "soft", None) is not None:
+        raise UserError(
+            "task.soft_labels is for training by steps, as classification/docnn is, and this "
+            "trainer solves for labels. Leave it out, or train on what the teacher predicts."
+        )
     (role, column), *others = task.text.targets.items()
     model = task.module
     if isinstance(column, NumberColumn) and not others:

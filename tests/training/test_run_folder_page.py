@@ -16,6 +16,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "run-folder.md"
 ELSEWHERE = {
     "*.py": "local modules of a script: tests/recipes",
     "bad_rows.jsonl": "tests/recipes",
+    "checkpoints/calibration.json": "tests/runs/test_calibrate.py",
     "evaluations/": "written by textmill watch: tests/launch/test_watch.py",
     "export/*/": "tests/exported",
     "pretrained/*/": "written where a model was trained before: tests/runs/test_pretrained.py",

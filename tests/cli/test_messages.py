@@ -68,7 +68,7 @@ WRONG = {
     "train recipe.py --run-dir run max_steps=1": (
         "max_steps=1 sets trainer.max_steps\nerror: run is longer already: it has 2 steps"
     ),
-    "evaluate run model.dim=3": "error: 'model.dim=3' cannot be set here: an evaluation takes",
+    "evaluate run model.dim=3": "error: 'model.dim=3' cannot be set here: wanted settings of",
     "runs verify empty": "empty is not a run folder (no run.json and config.yaml in it). 'text",
     "show adamx": "error: nothing is registered as 'adamx'. Did you mean 'adam'? 'textmill list'",
 }

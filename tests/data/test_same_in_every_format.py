@@ -115,7 +115,11 @@ def encoded(path):
         "target": NumberColumn("target"),
     }
     names = {role: [*c.labels] for role, c in columns.items() if hasattr(c, "labels")}
-    return names, PlainColumns(columns, {}).encode(data.rows(), with_targets=True).columns
+    alone = {"dense": columns.pop("dense")}  # beside words it would be of each word
+    parts = [PlainColumns(each, {}) for each in (columns, alone)]
+    rows = data.rows()
+    found = [part.encode(rows, with_targets=True).columns for part in parts]
+    return names, {**found[0], **found[1]}
 
 
 @pytest.mark.parametrize("written", [of_csv, of_jsonl, of_parquet, of_arrow])

@@ -109,7 +109,9 @@ def test_every_task_over_columns_is_here():
     shipped = {registries.tasks.get(name) for name in registries.tasks.names()}
     shipped = {task for task in shipped if issubclass(task, ColumnsTask)}
     assert {type(case.make()) for case in CASES.values()} >= {
-        task for task in shipped if task.__module__.startswith("textmill.")
+        task
+        for task in shipped
+        if task.__module__.startswith("textmill.") and task.__name__ != "Ensemble"  # of other tasks
     }
 
 

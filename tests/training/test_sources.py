@@ -72,7 +72,7 @@ def make(folder, *callbacks, given=None, several=None, **settings):
     }  # fmt: skip
     task = Multitask.Config(share=(), **several or {}).build(sources=given)
     return Trainer.Config(**{**defaults, **settings}).build(
-        task=task, optimizer=AdamW.Config(lr=2e-2).build(module=task.module),
+        task=task, train_data=(), optimizer=AdamW.Config(lr=2e-2).build(module=task.module),
         lr_scheduler=Constant.Config().build(), env=Env(), xp=xp,
         reporters=[JsonLines.Config().build(xp=xp), Predictions.Config().build(xp=xp)],
         callbacks=callbacks,

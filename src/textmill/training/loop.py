@@ -50,11 +50,11 @@ class Trainer(Component):
         task: Task | Multitask,
         optimizer: torch.optim.Optimizer,
         lr_scheduler: Schedule | LRScheduler,
+        train_data: Iterable[Any],
         reporters: Sequence[Reporter],
         callbacks: Sequence[Callback],
         env: Env,
         xp: Experiment,
-        train_data: Iterable[Any] | None = None,
         valid_data: Iterable[Any] | None = None,
         test_data: Iterable[Any] | None = None,
     ) -> None:

@@ -37,7 +37,7 @@ def ensemble(
         runs: Two run folders or more, with one kind of task and the same labels; the first says
             which data it is evaluated on. The same one may be named twice.
         out: The folder to write.
-        checkpoint: Of each run, as for :func:`textmill.load`.
+        checkpoint: Of each run, as for :func:`~textmill.runs.load_run.load`.
         device: Where the weights are read.
 
     Raises:

@@ -177,12 +177,14 @@ def test_an_epoch_of_several_tasks_has_all_their_batches(tmp_path):
 
 def test_a_task_without_training_data_is_measured_alone(tmp_path):
     documents, tags = sources()
-    other = replace(documents, name="other", train_data=None, valid_data=DOCUMENTS[:3])
-    trainer = make(tmp_path, given=[documents, tags, other], max_steps=10)
+    given = [replace(each, selected="loss") for each in (documents, tags)]
+    other = replace(given[0], name="other", train_data=None, valid_data=DOCUMENTS[:3])
+    trainer = make(tmp_path, given=[*given, other], max_steps=10)
     trainer.fit()
     (line,) = [line for line in metrics_of(tmp_path) if line["split"] == "valid"]
     assert line["other/accuracy"] != line["documents/accuracy"]
     assert not [name for name in trainer.parts if "other" in name]
+    assert line["mean"] == -(line["documents/loss"] + line["tags/loss"]) / 2
 
 
 def test_the_mean_of_what_tasks_are_selected_by_selects(tmp_path):

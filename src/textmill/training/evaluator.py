@@ -37,7 +37,8 @@ class Evaluator:
         """
         found, metrics = dict[str, Evaluation](), dict[str, str]()
         for name, task, batches, metric in held_out:
-            place, metrics[name] = batches.state_dict(), metric
+            place = batches.state_dict()
+            metrics |= {} if metric is None else {name: metric}
             with evaluation_rng(seed=self.config.seed, step=step):
                 try:
                     with self.served(), eager(use=self.config.compile):

@@ -270,7 +270,11 @@ class Sources:
     def held_out(self, split: str) -> list["HeldOut"]:
         """What ``valid`` or ``test`` measures."""
         found = [(source, getattr(source, split)) for source in self.measured]
-        return [HeldOut(s.name, s.task, data, s.metric) for s, data in found if data is not None]
+        return [
+            HeldOut(s.name, s.task, data, s.metric if s in self.all else None)
+            for s, data in found
+            if data is not None
+        ]
 
 
 class HeldOut(NamedTuple):
@@ -279,8 +283,8 @@ class HeldOut(NamedTuple):
     name: str
     task: Task
     batches: Batches
-    metric: str
-    """The value that it would be selected by on its own."""
+    metric: str | None
+    """The value that it would be selected by on its own; None: it is not learnt from."""
 
 
 class SharedBatches:

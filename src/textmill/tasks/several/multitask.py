@@ -49,7 +49,8 @@ class Multitask(Component):
     Their modules are one, by the names of the sources: what they share is in it once, and is
     trained, counted and saved once. Values are named by their source, as ``tags/loss``;
     ``trainer.selection.metric`` names one of them, or ``mean``: the mean of what each task of its
-    own would be selected by, where a value whose lower is better counts as negative.
+    own would be selected by, where a value whose lower is better counts as negative. A source that
+    is only measured does not count in it.
 
     It brings the data of its sources, so a trainer needs no other. It is not a ``Task``, and its
     ``text`` is not a ``TextProcessor``: what answers when the run has ended is each task alone.
@@ -137,8 +138,9 @@ class Multitask(Component):
     def directions(self) -> dict[str, Direction]:
         """Those of the values that a checkpoint is selected by, of sources with ``valid_data``."""
         found = {name: source.task.directions() for name, source in self._measured.items()}
-        missing = {n: s.metric for n, s in self._measured.items() if s.metric not in found[n]}
-        return {**_by_name(found), **({} if missing else {MEAN: "higher"})}
+        selects = {n: s.metric for n, s in self._measured.items() if n in self.learnt}
+        known = bool(selects) and all(metric in found[name] for name, metric in selects.items())
+        return {**_by_name(found), **({MEAN: "higher"} if known else {})}
 
     def metrics(self) -> dict[str, Metric]:
         return _by_name({name: source.task.metrics() for name, source in self._measured.items()})
@@ -197,7 +199,7 @@ def share_parameters(modules: Mapping[str, nn.Module], names: Iterable[str]) -> 
 def joined(found: Mapping[str, Evaluation], metrics: Mapping[str, str]) -> Evaluation:
     """One evaluation of several: values by ``source/value``, and each row says its source.
 
-    Where each source has the value that ``metrics`` names, the mean of those is one, too.
+    Where each source that ``metrics`` names has its value, the mean of those is one, too.
     """
     made = {name: _named(evaluation, name) for name, evaluation in found.items()}
     first, *others = made.values()
@@ -207,12 +209,11 @@ def joined(found: Mapping[str, Evaluation], metrics: Mapping[str, str]) -> Evalu
         rows, remarks = [*first.rows, *other.rows], (*first.remarks, *other.remarks)
         first = replace(first, rows=rows, remarks=remarks, **both)
     names = [f"{name}/{metric}" for name, metric in metrics.items()]
-    if any(name not in first.directions for name in names):
+    if not names or any(name not in first.directions for name in names):
         return first
-    signed = [
-        v if first.directions[n] == "higher" else -v for n in names for v in (first.values[n],)
-    ]
-    values = {**first.values, MEAN: sum(signed) / len(signed)}
+    signs = {"higher": 1, "lower": -1}
+    total = sum(signs[first.directions[name]] * first.values[name] for name in names)
+    values = {**first.values, MEAN: total / len(names)}
     squares = sum(first.errors.get(name, 0.0) ** 2 for name in names)
     errors = {**first.errors, MEAN: math.sqrt(squares) / len(names)}
     return replace(

@@ -80,6 +80,9 @@ def test_killed_in_a_stage_it_goes_on_there_to_the_same_weights(file, stage, ste
 def test_stages_are_checked_and_what_is_none_is_refused(file):
     found = check(file, ["model.encoder.depth=3"])
     assert [problem.split(": ")[0] for problem in found.problems] == ["shallow", "deep"]
+    Path(file).write_text("recipe: multitask/words\nstages: {a: {trainer: {seed: 2}}}\n")
+    with pytest.raises(UserError, match="stages are of one task"):
+        textmill.train(file)
     Path(file).write_text("recipe: bert/pretraining/local\nstages: [a, b]\n")
     with pytest.raises(UserError, match="stages: wanted names of stages, in their order"):
         textmill.train(file)

@@ -142,6 +142,9 @@ def plan_recipe(
     source = source if stage is None else source.at(stage)
     if not is_multitask(source.table):
         return _planned(source, run, words_of(words), targets=targets, draft=draft)
+    if stage is not None:
+        text = "stages are of one task: a stage's weights fill the module of the next."
+        raise PlanError([Problem(text, None)])
     defaults = library_defaults()
     named, rest, left = split(source, words_of(words), defaults, draft=draft)
     provided = shared_names(source.table)

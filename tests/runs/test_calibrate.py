@@ -87,8 +87,8 @@ def test_a_temperature_makes_scores_probabilities_on_other_rows(run):
     assert textmill.calibrate(run) == found  # of the scores as they were trained
 
 
-def test_with_a_precision_the_least_certain_rows_have_no_answer(run, capsys):
-    assert main(["calibrate", str(run), "--precision", "0.85"]) == 0
+def test_with_a_share_of_correct_answers_the_least_certain_rows_have_no_answer(run, capsys):
+    assert main(["calibrate", str(run), "--correct", "0.85"]) == 0
     said = capsys.readouterr().out
     assert "600 rows of valid_data: temperature" in said
     assert "every label" in said
@@ -104,7 +104,7 @@ def test_with_a_precision_the_least_certain_rows_have_no_answer(run, capsys):
 
 
 def test_an_export_answers_as_the_run_until_it_is_calibrated_again(run, caplog):
-    textmill.calibrate(run, precision=0.85)
+    textmill.calibrate(run, correct=0.85)
     export(run, "onnx")
     exported, itself = load_answering(run), load(run)
     assert isinstance(exported, ExportedPredictor)
@@ -135,11 +135,11 @@ def test_the_scores_of_a_file_are_log_probabilities_with_all_digits(run, capsys)
 
 
 def test_the_report_shows_it_and_verify_finds_a_change(run, capsys):
-    textmill.calibrate(run, precision=0.85)
+    textmill.calibrate(run, correct=0.85)
     page = (run / "report.html").read_text()
     assert "<h2>Calibration</h2>" in page
     assert 'aria-label="accuracy over scores"' in page
-    assert "for a precision of 0.85" in page
+    assert "for a share of 0.85 correct" in page
     assert main(["runs", "verify", str(run)]) == 0
     path = run / CHECKPOINTS / "calibration.json"
     path.write_text(path.read_text().replace('"temperature": ', '"temperature": 1'))
@@ -162,7 +162,7 @@ def test_of_several_labels_each_has_a_threshold(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     train(tmp_path, "labels.multiple=true", "train_data.optional=[label]", several=True)
     before = values_on_others("run")
-    found = textmill.calibrate("run", precision=0.8)
+    found = textmill.calibrate("run", correct=0.8)
     after = values_on_others("run")
     assert {*found.thresholds} == {*TOPICS}
     assert after["calibration_error"] < before["calibration_error"]
@@ -173,10 +173,10 @@ def test_of_several_labels_each_has_a_threshold(tmp_path, monkeypatch):
 
 
 def test_an_ensemble_is_calibrated_as_a_whole(run):
-    alone = textmill.calibrate(run, precision=0.85)
+    alone = textmill.calibrate(run, correct=0.85)
     joined = ensemble([run, run], run.parent / "joined")
     assert load(joined)("goal song").scores != load(run)("goal song").scores  # as trained
-    found = textmill.calibrate(joined, precision=0.85)
+    found = textmill.calibrate(joined, correct=0.85)
     assert found.temperature == pytest.approx(alone.temperature, abs=1e-4)
     export(joined, "onnx")
     for predictor in (load(joined), load_answering(joined)):
@@ -189,8 +189,12 @@ def test_an_ensemble_is_calibrated_as_a_whole(run):
     ("words", "options", "error"),
     [
         (["test_data.path=other.tsv"], {}, "'test_data.path=other.tsv' cannot be set here"),
-        ([], {"precision": 1.0}, "precision must be above 0 and below 1, but is 1.0"),
-        ([], {"precision": 0.999}, "No threshold has a precision of 0.999"),
+        ([], {"correct": 1.0}, "correct must be above 0 and below 1, but is 1.0"),
+        (
+            [],
+            {"correct": 0.999},
+            "With no threshold 0.999 of the answers are certain to be correct",
+        ),
     ],
 )
 def test_what_cannot_be_is_refused_and_changes_nothing(run, words, options, error):

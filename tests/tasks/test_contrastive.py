@@ -10,7 +10,7 @@ from textmill.errors import UserError
 from textmill.models.classifier import Classifier
 from textmill.models.ngrams import NgramClassifier
 from textmill.tasks.classification import ContrastiveClassification, DocumentClassification
-from textmill.tasks.soft_labels import SoftLabels
+from textmill.tasks.several.soft_labels import SoftLabels
 from textmill.text.columns.numbers import FittedNumbers
 from textmill.text.features.labels import FittedLabels
 from textmill.text.tokenizers.ngram_tokenizer import FittedNgrams

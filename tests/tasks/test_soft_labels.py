@@ -12,7 +12,7 @@ from scipy.special import log_softmax, rel_entr, softmax
 import textmill
 from tests.recipes.local_data import TEXTS
 from textmill.errors import DataError, TextmillError, UserError
-from textmill.tasks.soft_labels import SoftLabels
+from textmill.tasks.several.soft_labels import SoftLabels
 
 NAME = "classification/docnn/local"
 QUIET = ["reporters.console=false", "reporters.html=false", "tokenizer.columns=[text]"]

@@ -32,8 +32,8 @@ class Calibration:
     """What scores are divided by before they become probabilities."""
     thresholds: Mapping[str, float] | None
     """For each label the probability above which it is an answer; None: the usual rule."""
-    precision: float | None
-    """The wanted precision of the thresholds."""
+    correct: float | None
+    """The share of answers that the thresholds let be correct; None: there are none."""
     rows: int
     """The number of rows that it was fitted on."""
     errors: tuple[float, float]

@@ -62,10 +62,10 @@ def add_calibrate(parser: argparse.ArgumentParser) -> None:
     add_run(parser)
     add_words(parser, "settings of valid_data")
     parser.add_argument(
-        "--precision",
+        "--correct",
         type=float,
         metavar="SHARE",
-        help="leave texts without an answer so that this share of the answers is right, as 0.95; "
+        help="leave texts without an answer so that this share of the answers is correct, as 0.95; "
         "if a text can have several labels, of the answers with each label",
     )
 
@@ -76,7 +76,7 @@ def run_calibrate(args: argparse.Namespace) -> int:
     from textmill.metrics.tables import format_value, text_table
     from textmill.runs.calibrate import calibrate
 
-    made = calibrate(args.run, args.words, **run_options(args))
+    made = calibrate(args.run, args.words, correct=args.correct, **run_options(args))
     before, after = (format_value("calibration_error", error) for error in made.errors)
     print(f"{made.rows:,} rows of valid_data: temperature {made.temperature:.3f}")
     print(f"calibration error {before} before, {after} after")

@@ -28,7 +28,7 @@ LEVELS = 20
 """Numbers of answered rows that are tried for a threshold."""
 DOUBT = 0.01
 """The probability that the bound of one such number is wrong. They depend on each other: in
-simulations one in twenty thresholds misses the precision where scores say nothing, fewer else."""
+simulations one in twenty thresholds misses the share where scores say nothing, fewer else."""
 
 
 class CalibrationError(Metric):
@@ -112,19 +112,19 @@ def fit_temperature(scores: NDArray[Any], right: NDArray[Any], *, independent: b
     return math.exp(low)
 
 
-def rows_needed(precision: float) -> int:
-    """The fewest rows, all of them right, that can show a precision."""
-    return math.ceil(math.log(DOUBT) / math.log(precision))
+def rows_needed(correct: float) -> int:
+    """The fewest rows, all of them right, that can show a share of correct answers."""
+    return math.ceil(math.log(DOUBT) / math.log(correct))
 
 
-def threshold(scores: NDArray[Any], right: NDArray[Any], precision: float) -> float | None:
-    """The threshold above which the most rows are answered with a precision; None: there is none.
+def threshold(scores: NDArray[Any], right: NDArray[Any], correct: float) -> float | None:
+    """The threshold above which the most rows are answered, a share correct; None: there is none.
 
     Of ``LEVELS`` numbers of rows, those of the highest scores, the largest is taken for which the
-    lower bound of Clopper and Pearson, with ``DOUBT``, is the wanted precision or more. *Shape:*
+    lower bound of Clopper and Pearson, with ``DOUBT``, is the wanted share or more. *Shape:*
     ``[N]`` twice.
     """
-    order, least = np.argsort(-scores, kind="stable"), rows_needed(precision)
+    order, least = np.argsort(-scores, kind="stable"), rows_needed(correct)
     ranked, hits = scores[order], np.cumsum(right[order])
     if least > len(ranked):
         return None
@@ -132,7 +132,7 @@ def threshold(scores: NDArray[Any], right: NDArray[Any], precision: float) -> fl
         bound = float(ranked[count]) if count < len(ranked) else 0.0
         kept = int((ranked > bound).sum())  # equal scores are answered alike
         wrong = kept - int(hits[kept - 1]) if kept else 0
-        if kept and _at_most(wrong, kept, 1 - precision) <= DOUBT:
+        if kept and _at_most(wrong, kept, 1 - correct) <= DOUBT:
             return bound
     return None
 

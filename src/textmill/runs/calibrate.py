@@ -1,4 +1,4 @@
-"""After training: scores that are probabilities, and thresholds for a wanted precision."""
+"""After training: scores that are probabilities, and thresholds for a share of right answers."""
 
 import logging
 from pathlib import Path
@@ -24,8 +24,8 @@ from textmill.models.label_losses import BinaryCrossEntropy, multi_hot
 from textmill.runs.load_run import batches_on, data_of, load
 from textmill.runs.report import FILE, write_report
 from textmill.tasks.classification import LabelTask
-from textmill.tasks.ensemble import Ensemble
 from textmill.tasks.evaluation import inference
+from textmill.tasks.several.ensemble import Ensemble
 from textmill.tasks.task import Batches
 
 LOG = logging.getLogger("textmill")
@@ -36,25 +36,25 @@ def calibrate(
     run: str | Path,
     words: Overrides = (),
     *,
-    precision: float | None = None,
+    correct: float | None = None,
     checkpoint: str = "best",
     device: str = "auto",
     allow_code: bool = False,
 ) -> Calibration:
     """Fits a trained run's scores to its ``valid_data``, and keeps the result in its folder.
 
-    From then on the run divides scores by the temperature, and with a ``precision`` leaves texts
+    From then on the run divides scores by the temperature, and with ``correct`` leaves texts
     without an answer whose label is not above its threshold, wherever it answers. A calibration
     takes the place of the one before.
 
-    ``words`` are other settings of the data, as ``"valid_data.path=dev.tsv"``; ``precision`` is the
+    ``words`` are other settings of the data, as ``"valid_data.path=dev.tsv"``; ``correct`` is the
     share of answers that is to be right, if a text can have several labels of those with each
     label, with a certainty of 95 %. The other arguments are those of
     :func:`textmill.runs.load_run.load`.
     """
-    if precision is not None and not 0 < precision < 1:
-        name = worded("--precision", "precision")
-        raise UserError(f"{name} must be above 0 and below 1, but is {precision}.")
+    if correct is not None and not 0 < correct < 1:
+        name = worded("--correct", "correct")
+        raise UserError(f"{name} must be above 0 and below 1, but is {correct}.")
     folder, how = Path(run), {"device": device, "allow_code": allow_code}
     predictor = load(folder, checkpoint=checkpoint, **how)  # type: ignore[arg-type]
     whole = predictor.task
@@ -82,8 +82,8 @@ def calibrate(
         checkpoint=path.name,
         manifest_sha256=manifest_of(path)[1],
         temperature=found,
-        thresholds=None if precision is None else _thresholds(task, scores, right, precision),
-        precision=precision,
+        thresholds=None if correct is None else _thresholds(task, scores, right, correct),
+        correct=correct,
         rows=len(right),
         errors=(before, after),
         tables=(measured[0].table(), measured[1].table()),
@@ -125,20 +125,20 @@ def _measured(task: LabelTask, scores: torch.Tensor, right: NDArray[np.bool_]) -
 
 
 def _thresholds(
-    task: LabelTask, scores: torch.Tensor, right: NDArray[np.bool_], precision: float
+    task: LabelTask, scores: torch.Tensor, right: NDArray[np.bool_], correct: float
 ) -> dict[str, float]:
-    """A threshold for each label; 1, which no score is above, if no other has the precision."""
+    """A threshold for each label; 1, which no score is above, if no other is enough."""
     names, (chances, hits) = task.text.label.labels.names, _answers(task, scores, right)
-    found = [threshold(*both, precision) for both in zip(chances.T, hits.T, strict=True)]
+    found = [threshold(*both, correct) for both in zip(chances.T, hits.T, strict=True)]
     found = found if task.text.multiple else found * len(names)
     bounds = {n: 1.0 if bound is None else bound for n, bound in zip(names, found, strict=True)}
     missing = [name for name, bound in bounds.items() if bound == 1]
     if len(missing) == len(names):
         raise UserError(
-            f"No threshold has a precision of {precision:g} with certainty on the {len(right):,} "
-            f"rows of {DATA}, of which {rows_needed(precision):,} or more must be answered. Ask "
-            "for less, or name more rows: valid_data.path=FILE. Nothing was changed."
+            f"With no threshold {correct:g} of the answers are certain to be correct on the "
+            f"{len(right):,} rows of {DATA}, of which {rows_needed(correct):,} or more must be "
+            "answered. Ask for less, or name more rows: valid_data.path=FILE. Nothing was changed."
         )
     if missing:
-        LOG.warning("No threshold has the precision for %s: never given.", ", ".join(missing))
+        LOG.warning("No threshold is enough for %s: never given.", ", ".join(missing))
     return bounds

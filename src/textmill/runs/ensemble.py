@@ -12,7 +12,7 @@ from textmill.config.values.raw_values import untyped
 from textmill.errors import UserError, worded
 from textmill.inference.load import load_run, saved_nodes
 from textmill.run_folder.folder import RunFolder
-from textmill.tasks.ensemble import Ensemble, EnsembleModel, refuse_others
+from textmill.tasks.several.ensemble import Ensemble, EnsembleModel, refuse_others
 
 LOG = logging.getLogger("textmill")
 

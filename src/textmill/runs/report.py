@@ -256,7 +256,7 @@ def _calibration(run: Record) -> list[Markup]:
     return [
         cards(facts),
         Markup(f"<div class=curves>{drawn.html}{folded.html}</div>"),
-        *_table(["label", f"answer above, for a precision of {found.precision}"], bounds, (1,)),
+        *_table(["label", f"answer above, for a share of {found.correct} correct"], bounds, (1,)),
     ]
 
 

@@ -22,7 +22,7 @@ from textmill.tasks import registries
 from textmill.tasks.batches.row_batches import ComparedRows
 from textmill.tasks.column_task import ColumnsTask, UnseenLabelsConfig
 from textmill.tasks.label_checks import never_predicted
-from textmill.tasks.soft_labels import SoftLabels
+from textmill.tasks.several.soft_labels import SoftLabels
 from textmill.tasks.task import Batches, Loss, Metrics, Row
 from textmill.text.cells import Rows, placed_errors
 from textmill.text.columns.column import Column

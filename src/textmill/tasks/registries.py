@@ -15,7 +15,7 @@ tasks = Registry(
             "pair_classification",
         ],
         "textmill.tasks.embedding": ["text_embedding"],
-        "textmill.tasks.ensemble": ["ensemble"],
+        "textmill.tasks.several.ensemble": ["ensemble"],
         "textmill.tasks.intent_slots": ["intent_slots"],
         "textmill.tasks.language_model": ["language_modeling"],
         "textmill.tasks.mask_predict": ["mask_predict_parsing"],
@@ -35,7 +35,7 @@ tasks = Registry(
     },
     plural="tasks",
 )
-models.add({"textmill.tasks.ensemble": ["ensemble"]})
+models.add({"textmill.tasks.several.ensemble": ["ensemble"]})
 trained_tasks = Registry("trained task")
 """What loads the task of a finished run for ``several/trained_task.py``: a room above."""
 

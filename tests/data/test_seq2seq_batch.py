@@ -1,5 +1,7 @@
 """The batch of sequence tasks, against torch's own padding."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -57,6 +59,14 @@ def test_to_moves_tensors_and_keeps_the_rest():
     assert moved.num_tokens == batch.num_tokens
     assert moved.rows is batch.rows
     assert collate_seq2seq({"source": COLUMNS["source"]}, [0], 0).to("meta").target is None
+
+
+def test_a_part_has_its_rows_of_everything():
+    beside = {"dictionary": torch.arange(4)[:, None]}
+    batch = collate_seq2seq(COLUMNS, range(4), pad_idx=0)
+    part = replace(batch, weights=torch.arange(4.0), beside=beside).part(1, 2)
+    assert (part.weights.tolist(), part.rows.tolist(), part.num_tokens) == ([1, 3], [1, 3], 10)
+    assert part.beside["dictionary"].tolist() == [[1], [3]]
 
 
 def test_no_rows_at_all():

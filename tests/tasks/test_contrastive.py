@@ -64,18 +64,24 @@ def khosla(vectors, labels, i):
 
 
 @pytest.mark.parametrize("beside", [False, True])
+@pytest.mark.parametrize("weight", [None, "weight"])
 @pytest.mark.parametrize("weights", [{}, {"play": 3.0, "book": 0.5}])
-def test_the_loss_is_that_of_labels_and_the_published_one_of_vectors(weights, beside):
-    task = make(beside=beside, contrast=0.7, loss={"weights": weights})
-    (batch,) = task.batches(Data(), train=True, seed=1)
-    alone = DocumentClassification.Config(loss={"weights": weights})
+def test_the_loss_is_that_of_labels_and_the_published_one_of_vectors(weights, weight, beside):
+    settings = {"loss": {"weights": weights}, "weight": weight}
+    task = make(beside=beside, contrast=0.7, **settings)
+    rows = [{**row, "weight": number / 2} for number, row in enumerate(ROWS)]
+    (batch,) = task.batches(Data(rows), train=True, seed=1)
+    alone = DocumentClassification.Config(**settings)
     given = parts_of(beside=beside)
     wanted = alone.build(module=task.module, **given).training_step(batch)
     found = task.training_step(batch)
     vectors = task.module.text(batch["text"], batch.lengths["text"]).tolist()
     names = task.text.label.labels.names
     labels = [names[n] for n in batch["label"].tolist()]
-    each = [weights.get(labels[i], 1.0) * khosla(vectors, labels, i) for i in range(len(ROWS))]
+    each = [
+        weights.get(labels[i], 1.0) * (row / 2 if weight else 1) * khosla(vectors, labels, i)
+        for i, row in enumerate(batch.rows.tolist())
+    ]
     assert found.count == wanted.count
     assert found.sums["contrastive"].item() == pytest.approx(sum(each), rel=1e-4)
     assert found.total.item() == pytest.approx(wanted.total.item() + 0.7 * sum(each), rel=1e-4)

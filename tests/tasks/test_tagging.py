@@ -249,3 +249,16 @@ def test_a_list_is_several_texts_and_a_list_in_it_the_words_of_one():
     assert found[1]["error"] == (
         "column 'words': wanted a list of words without white space, found 'a b' at 0."
     )
+
+
+def test_the_words_may_be_those_of_the_last_text_of_a_list():
+    rows = [{"turns": ["hi", row["words"]], "tags": row["tags"]} for row in ROWS[:2]]
+    given = {
+        "tokenizer": FittedWords.Config(columns=("turns",)).build(train_data=rows),
+        "labels": FittedLabels.Config(column="tags", multiple=True).build(train_data=rows),
+    }
+    task = WordTagging.Config(column="turns.-1").build(
+        module=Tagger.Config().build(**given), **given
+    )
+    (answer,) = Predictor(task)([{"turns": ["hi", "Ann is here"]}])
+    assert answer.words == ("Ann", "is", "here")

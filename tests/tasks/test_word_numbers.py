@@ -17,7 +17,7 @@ from textmill.text.tokenizers.word_tokenizer import FittedWords
 
 def row(*numbers):
     """Words that are all alike, each with a label by its last number."""
-    tags = ["high" if each[-1] > 100 else "low" for each in numbers]
+    tags = ["high" if sum(each[-1:]) > 100 else "low" for each in numbers]
     return {"words": ["it"] * len(numbers), "tags": tags, "dense": json.dumps([*numbers])}
 
 
@@ -49,6 +49,11 @@ def test_labels_are_what_the_numbers_say(rows, tmp_path):
 def test_they_are_normalized_over_the_words():
     numbers = make(ROWS).text.ingredients["dense"]
     assert numbers.mean.tolist() == pytest.approx([2460 / 6])
+
+
+def test_a_column_without_any_number_is_named():
+    with pytest.raises(DataError, match=r"^The column 'dense' .* no number to take"):
+        make([row([], [])])
 
 
 WRONG = {

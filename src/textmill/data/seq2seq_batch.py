@@ -12,6 +12,8 @@ from textmill.errors import DataError
 from textmill.text.columns.column import Column, padded_columns
 from textmill.text.ragged import Ragged
 
+TENSORS = ("source", "source_lengths", "target", "target_lengths", "weights")
+
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Seq2SeqBatch:
@@ -98,7 +100,7 @@ class Seq2SeqBatch:
         """The batch with its tensors on ``device``; ``rows`` stays on the host."""
         moved = {
             name: None if value is None else value.to(device, non_blocking=non_blocking)
-            for name in ("source", "source_lengths", "target", "target_lengths", "weights")
+            for name in TENSORS
             for value in (getattr(self, name),)
         }
         beside = {n: t.to(device, non_blocking=non_blocking) for n, t in self.beside.items()}
@@ -108,10 +110,11 @@ class Seq2SeqBatch:
         """Every ``step``-th of the rows, from the ``first`` on, counted from 0."""
         parts = {
             name: None if value is None else value[first::step]
-            for name in ("source", "source_lengths", "target", "target_lengths", "rows")
+            for name in (*TENSORS, "rows")
             for value in (getattr(self, name),)
         }
-        return replace(self, **parts, num_tokens=-1, num_labels=-1)  # type: ignore[arg-type]
+        beside = {name: each[first::step] for name, each in self.beside.items()}
+        return replace(self, **parts, beside=beside, num_tokens=-1, num_labels=-1)  # type: ignore[arg-type]
 
     def _target(self) -> Tensor:
         if self.target is None:

@@ -282,13 +282,20 @@ class ContrastiveClassification(DocumentClassification):
         texts, beside = self.inputs(batch)
         vectors = self.module.text(*texts, dictionary=beside.pop("dictionary", None))
         own = self.loss(self.module.scored(vectors, **beside), batch)
-        apart = self.compared_rows.loss(self._apart, vectors, batch["label"]).total
+        rows = self.weights(batch)
+        rows = torch.ones_like(own.count).expand(len(vectors)) if rows is None else rows
+        targets = torch.stack([batch["label"].to(rows), rows], dim=1)
+        apart = self.compared_rows.loss(self._apart, vectors, targets).total
         sums = {"contrastive": apart.detach()}
         return Loss(own.total + self.config.contrast * apart, own.count, sums)
 
-    def _apart(self, vectors: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
-        """The sum of the contrastive loss; rows count as much as in ``task.loss``."""
-        weights = self.criterion.weights.to(labels.device)[labels]
+    def _apart(self, vectors: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
+        """The sum of the contrastive loss; rows count as much as in ``task.loss``.
+
+        Targets are the number of each row's label, and its weight. *Shape:* :math:`(B,2)`.
+        """
+        labels = targets[:, 0].long()
+        weights = self.criterion.weights.to(labels.device)[labels] * targets[:, 1]
         each = supervised_contrastive(vectors, labels, temperature=self.config.temperature)
         return (each * weights).sum(), weights.sum()
 

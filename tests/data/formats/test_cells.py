@@ -166,3 +166,25 @@ def test_a_list_cell_survives_a_copy_and_the_way_to_a_worker():
 )
 def test_null_is_a_value_and_no_missing_key(found, row):
     assert pick_row(found, json_lines_format({"target": "fr.text"})) == row
+
+
+FOUND = [{"tokenIdx": 1, "features": {"drink": 0.8}}]
+
+
+@pytest.mark.parametrize(
+    ("value", "cell"),
+    [
+        (FOUND, '[{"tokenIdx": 1, "features": {"drink": 0.8}}]'),
+        (
+            {"tokenFeatList": FOUND},
+            '{"tokenFeatList": [{"tokenIdx": 1, "features": {"drink": 0.8}}]}',
+        ),
+        ([[0.5, 2], [1, 0]], "[[0.5, 2], [1, 0]]"),
+        ([[0.5], ["a"]], "'found': wanted a list of texts or numbers, found a list at 0"),
+        ([{}], "'found': wanted a list of texts or numbers, found an object at 0"),
+        ({"a": [True]}, "'found': wanted text, a number or a list of them, found an object"),
+    ],
+)
+def test_what_has_only_numbers_inside_is_text_as_json(value, cell):
+    row = pick_row({"found": value}, json_lines_format(["found"]))
+    assert row in (cell, (cell,))

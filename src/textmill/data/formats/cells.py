@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from textmill.text.cells import ListCell, split_answers
@@ -26,16 +26,36 @@ class CellError(ValueError):
 def cell_of(value: Any) -> str:
     """A value as text: a number exactly, a list of such values as a `ListCell`.
 
-    An object of numbers, such as the probabilities of labels, is text as JSON.
+    Objects of numbers, such as the probabilities of labels, and lists of such objects or of lists
+    of numbers, such as the features of words, are text as JSON.
 
     The task's column types it: ``"3.5"`` is a number where a number is wanted.
     """
-    if isinstance(value, dict) and value and all(type(n) in (int, float) for n in value.values()):
+    if _is_table(value):
         return json.dumps(value, ensure_ascii=False)
     if not isinstance(value, list):
         return _scalar(value, "wanted text, a number or a list of them")
+    return list_cell(value)
+
+
+def list_cell(parts: Iterable[Any]) -> ListCell:
     wanted = "wanted a list of texts or numbers"
-    return ListCell(_scalar(part, wanted, at) for at, part in enumerate(value))
+    return ListCell(_scalar(part, wanted, at) for at, part in enumerate(parts))
+
+
+def _is_table(value: Any) -> bool:
+    """Whether a value is an object or a list of lists or objects, and all in them are numbers."""
+    is_nested = isinstance(value, list) and any(isinstance(part, dict | list) for part in value)
+    inside, has_numbers = [value], False
+    while (is_nested or isinstance(value, dict)) and inside:
+        part = inside.pop()
+        if isinstance(part, dict | list):
+            inside += part.values() if isinstance(part, dict) else part
+        elif type(part) in (int, float):
+            has_numbers = True
+        else:
+            return False
+    return has_numbers
 
 
 def json_of(text: str | bytes) -> Any:

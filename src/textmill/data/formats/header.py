@@ -15,7 +15,7 @@ from typing import Literal, NamedTuple, TypedDict
 
 from typing_extensions import override
 
-from textmill.data.formats.cells import CellError, cell_of, json_of
+from textmill.data.formats.cells import CellError, json_of, list_cell
 from textmill.data.formats.row_format import LinesFormat, Row, RowFormat, Scan, encoding_advice
 from textmill.errors import DataError, UserError
 
@@ -137,7 +137,7 @@ class DelimitedFormat(LinesFormat):
             return cell
         try:
             found = json_of(cell)
-            return cell_of(found if isinstance(found, list) else [found])
+            return list_cell(found if isinstance(found, list) else [found])
         except ValueError as error:
             raise CellError(f"column {name!r}: wanted a list as JSON: {error}") from None
 

@@ -272,8 +272,11 @@ class FittedNumbers(Component):
                 # Sums about the first row: those about zero lose all digits of a large mean.
                 moved = numbers - first
                 count, total, squares = count + 1, total + moved, squares + moved**2
-            if not count:
-                raise DataError("train_data has no row to take dense features from.")
+            if not len(first):
+                raise DataError(
+                    f"The column '{self.column}' of train_data has no number to take dense "
+                    "features from."
+                )
             if not self.normalize:
                 return self.made(self.column, [0.0] * len(first), [1.0] * len(first))
             variance = np.maximum(squares / count - (total / count) ** 2, 0)

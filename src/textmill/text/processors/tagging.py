@@ -11,7 +11,7 @@ from typing_extensions import override
 
 from textmill.errors import DataError
 from textmill.text.answers import Answer, TaggedSpan
-from textmill.text.cells import RowCheck, Rows, texts_in, unlisted, words_in
+from textmill.text.cells import RowCheck, Rows, cell_at, texts_in, unlisted, words_in
 from textmill.text.columns.column import ColumnKind
 from textmill.text.columns.inputs import BESIDE_WORDS, WORD_KINDS
 from textmill.text.columns.labels import TagsColumn, TreesColumn
@@ -137,9 +137,9 @@ class TaggingText(TagsText):
     def completed(self, answer: Tagged, row: Mapping[str, Any]) -> Tagged:
         column = self.inputs["words"]
         if isinstance(column, TextsColumn):
-            texts = column.texts(row[column.name], 0)[: len(answer.tags)]
+            texts = column.texts(cell_at(row, column.name), 0)[: len(answer.tags)]
             return Tagged(answer.tags, answer.scores, tuple(texts))
-        text = text_of(row[column.name], column.name, 0)
+        text = text_of(cell_at(row, column.name), column.name, 0)
         places = places_of(text)[: len(answer.tags)]
         words = tuple(text[start:end] for start, end in places)
         spans = None
@@ -174,7 +174,7 @@ class TreeCheck(RowCheck):
 
     @override
     def refuse(self, row: Mapping[str, Any], number: int = 0) -> None:
-        words = words_in(row[self.words], self.words, number)
+        words = words_in(cell_at(row, self.words), self.words, number)
         leaves, _ = read_cell(unlisted(row[self.tree]), column=self.tree, row=number)
         if words != leaves:
             pairs = enumerate(zip_longest(words, leaves))
@@ -203,5 +203,5 @@ class TreesText(TagsText):
     @override
     def completed(self, answer: Parsed, row: Mapping[str, Any]) -> Parsed:
         column = self.inputs["words"].name
-        tree = self.tags.written(words_in(row[column], column, 0), answer.tags)
+        tree = self.tags.written(words_in(cell_at(row, column), column, 0), answer.tags)
         return Parsed(answer.tags, answer.scores, tree)

@@ -73,3 +73,9 @@ def test_a_million_rows_are_looked_at_without_a_dict_of_each(held, monkeypatch):
     said = shared_rows._shared(train.rows(), valid, "valid_data")
     assert said.startswith("50 of 100 rows of valid_data are in train_data:")
     assert len(made) <= 100
+
+
+def test_blank_lines_are_no_shared_rows():
+    blank = [{"text": " "}] * 50
+    train, valid = ([{"text": f"{name} {n}"} for n in range(50)] + blank for name in ("a", "b"))
+    assert shared_rows._shared(train, valid, "valid_data") == ""

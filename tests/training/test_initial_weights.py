@@ -67,6 +67,17 @@ def test_a_part_is_taken_from_a_run_or_from_saved_modules(bench, source, kept, c
     assert ("Not used of it: " in said) == (kept != "modules")
 
 
+def test_the_longest_name_says_what_a_part_is_taken_from(bench, source):
+    here, there = "decoder.layers.0.feed_forward.", "encoder.layers.0.feed_forward."
+    names = {here[:-1]: there[:-1], "": ""}
+    trainer = bench.make(initialize=str(source.xp.folder), initialize_from=names)
+    trainer.start()
+    after, wanted = state(trainer), state(source)
+    assert any(name.startswith(here) for name in after)
+    for name, value in after.items():
+        assert torch.equal(value, wanted[name.replace(here, there)]), name
+
+
 def test_saved_modules_are_whole_and_verified(source):
     folder = source.xp.folder / "modules"
     names = {path.name for path in folder.iterdir()}

@@ -112,7 +112,7 @@ def _shared(train: Sequence[Any], other: Sequence[Any], name: str) -> str:
         return ""  # of ready batches there are no rows
     count = min(ASKED, len(other))
     rows = [other[n * len(other) // count] for n in range(count)]
-    asked = [row for row in map(_said, rows) if any(value for _, value in row)]
+    asked = [row for row in map(_said, rows) if any(value.strip() for _, value in row)]
     count, wanted = len(asked), {*asked}
     # Rows of training data with a value of these in the column where they differ most.
     values = {name: {str(row.get(name)) for row in rows} for name in rows[0]}

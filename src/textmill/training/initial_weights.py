@@ -71,8 +71,8 @@ class Initial:
 
     The source is a run folder (its best checkpoint is taken), a checkpoint, or the ``modules``
     that a run with ``trainer.save_modules`` left; None for a start from nothing. ``names`` are
-    submodules to take, their names here and there, ``""`` being all of it; empty takes whatever
-    matches.
+    submodules to take, their names here and there, ``""`` being all of it, and the longest name
+    that a tensor is below counts; empty takes whatever matches.
     """
 
     def __init__(self, source: str | None, names: Mapping[str, str], *, task: Task) -> None:
@@ -189,7 +189,7 @@ class Initial:
         refuse_all(unknown)
         return {
             key: moved(key, here, other)
-            for here, other in self.names.items()
+            for here, other in sorted(self.names.items(), key=lambda names: len(names[0]))
             for key in below(wanted, here)
         }
 

@@ -80,8 +80,8 @@ class TrainerConfig(Config, first=FIRST):
     initialize: str | None = None
     """A run, a checkpoint or a run's ``modules`` whose weights a fresh run begins with."""
     initialize_from: Mapping[str, str] = setting(factory=dict)
-    """Submodules to take, each with its name there, as ``{"encoder": "encoder"}``; empty takes all
-    that matches."""
+    """Submodules to take, each with its name there, as ``{"encoder": "encoder"}``; ``""`` is all of
+    the module, but for what a longer name takes. Empty takes all that matches."""
     save_modules: tuple[str, ...] = setting((), in_key=False)
     """Submodules whose best weights are also saved alone at the end, in ``modules`` of the run, for
     other runs to begin with."""

@@ -5,6 +5,7 @@ import json
 from pathlib import Path
 
 from textmill.cli.arguments import add_precision, add_run, add_words, check_output, run_options
+from textmill.errors import UserError
 from textmill.runtime.logging import log_to_stderr, printable
 
 
@@ -118,7 +119,10 @@ def add_export(parser: argparse.ArgumentParser) -> None:
     )
     add_run(parser)
     parser.add_argument(
-        "--format", required=True, metavar="FORMAT", help="onnx, ctranslate2 or huggingface"
+        "--format",
+        metavar="FORMAT",
+        help="onnx, ctranslate2, huggingface, or an exporter of your own, @module.Class; by "
+        "default the one in the recipe's trainer.export",
     )
     parser.add_argument(
         "--quantize",
@@ -157,7 +161,9 @@ def run_export(args: argparse.Namespace) -> int:
 
     limits = {"quantize": args.quantize, "max_quality_loss": args.max_quality_loss}
     given = {name: value for name, value in limits.items() if value is not None}
-    form = ExportSettings.of({"format": args.format, **given})
+    if given and args.format not in ("onnx", "ctranslate2"):
+        raise UserError("--quantize and --max-quality-loss are for --format onnx and ctranslate2.")
+    form = ExportSettings.of({"format": args.format, **given}) if given else args.format
     asked = {"out": args.out, "rows": args.rows, "greedy": args.greedy}
     made = export(args.run, form, **asked, **run_options(args))
     print(made.comparison.sentence)

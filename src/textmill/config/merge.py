@@ -335,7 +335,10 @@ class Settings:
         expect(None, node.text.startswith("@"))
         try:
             if self.names.is_closed(node.place):
-                raise UnknownCodeError(f"'{node.text}' is code, which no run folder may name.")
+                raise UnknownCodeError(
+                    f"'{node.text}' is code, which no run folder may name. If you trust it, add "
+                    "--allow-code (allow_code=True)."
+                )
             return self.names.find(node.text, node.place)
         except UnknownCodeError as error:
             self.unknown.append((name, node.text))
@@ -357,7 +360,8 @@ class Settings:
             if not child.problems:
                 return value
             attempts.append(child.problems)
-        alone = _only_scalar(node, text_last)
+        code = [at for at, kind in enumerate(text_last) if named and is_code_type(kind)]
+        alone = code[0] if code else _only_scalar(node, text_last)
         if len(attempts) == 1 or alone is not None:
             self.problems += attempts[alone or 0]
             return INVALID

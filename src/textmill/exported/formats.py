@@ -7,12 +7,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from textmill.config.code_names import code_name, is_code
 from textmill.errors import MissingExtraError, UserError
 from textmill.exported.manifest import MANIFEST, ExportError, is_export, read
 from textmill.exported.row_predictor import ExportedPredictor
 
 Format = Literal["ctranslate2", "huggingface", "onnx"]
 """Names of formats; the extra that brings what writes a format is called the same."""
+AnyFormat = Format | type[object]
+"""A format by its name, or a person's own ``ExportWriter``: a class, ``@module.name`` in files."""
 MAX_QUALITY_LOSS = 0.05
 
 
@@ -25,10 +28,10 @@ class ExportFormat:
     it.
     """
 
-    name: Format
+    name: str
     reads: tuple[str, ...] = ()
     """Packages without which it cannot be asked; none: textmill does not ask it."""
-    writes: tuple[str, ...]
+    writes: tuple[str, ...] = ()
     """Packages without which it cannot be written, and compared with the model."""
 
     def open(
@@ -63,7 +66,10 @@ FORMATS: dict[str, ExportFormat] = {
 """By their names. A new one has its name in :data:`Format`, too, which settings are read by."""
 
 
-def format_of(name: str) -> ExportFormat:
+def format_of(name: str | type[object]) -> ExportFormat:
+    """A format by its name; that of a person's own writer needs nothing that is known here."""
+    if not isinstance(name, str):
+        return ExportFormat(name=code_name(name))
     if name == "pt2":
         raise UserError(
             "There is no export format 'pt2': such a file keeps examples of a graph's inputs as a "
@@ -71,7 +77,9 @@ def format_of(name: str) -> ExportFormat:
         )
     if name not in FORMATS:
         known = ", ".join(FORMATS)
-        raise UserError(f"There is no export format '{name}'; wanted one of: {known}.")
+        raise UserError(
+            f"There is no export format '{name}'; wanted one of: {known}; or @module.Class."
+        )
     return FORMATS[name]
 
 
@@ -84,8 +92,8 @@ class ExportSettings:
         'onnx-int8'
     """
 
-    format: Format
-    """What runs the graph."""
+    format: AnyFormat
+    """What runs the graph; or an ``ExportWriter`` of your own that writes it, ``@module.Class``."""
     quantize: Literal["int8"] | None = None
     """Type of the weights of matrix products, with onnx and ctranslate2; null keeps them as they
     were trained."""
@@ -105,10 +113,10 @@ class ExportSettings:
                 f"max_quality_loss is {self.max_quality_loss}, but nothing is quantized. Set "
                 "quantize=int8, or leave it out."
             )
-        if self.quantize is not None and self.format == "huggingface":
+        if self.quantize is not None and self.format not in ("onnx", "ctranslate2"):
             raise UserError(
-                "The export format 'huggingface' is not quantized here: transformers does that "
-                "when it loads a folder. Leave quantize out."
+                f"The export format '{self.name}' is not quantized here (transformers quantizes "
+                "when it loads a folder of huggingface). Leave quantize out."
             )
 
     @classmethod
@@ -116,17 +124,24 @@ class ExportSettings:
         """The settings that a name stands for, or a mapping of them."""
         if isinstance(given, ExportSettings):
             return given
-        return cls(given) if isinstance(given, str) else cls(**given)  # type: ignore[arg-type]
+        is_format = isinstance(given, str) or is_code(given)
+        return cls(given) if is_format else cls(**given)
+
+    @property
+    def name(self) -> str:
+        """The format as a file or a command names it."""
+        return format_of(self.format).name
 
     @property
     def folder(self) -> str:
         """The name of an export's folder, in ``export`` of its run."""
-        return self.format if self.quantize is None else f"{self.format}-{self.quantize}"
+        name = self.name.rpartition(".")[2].removeprefix("@")
+        return name if self.quantize is None else f"{name}-{self.quantize}"
 
     @property
     def words(self) -> str:
         """What names it on the command line."""
-        words = [f"--format {self.format}"]
+        words = [f"--format {self.name}"]
         if self.quantize is not None:
             words.append(f"--quantize {self.quantize}")
         if self.max_quality_loss != MAX_QUALITY_LOSS:
@@ -167,6 +182,12 @@ def load(folder: str | Path, *, device: str = "auto", threads: int = 0) -> Expor
         raise UserError(
             f"{path} is an export for transformers, which textmill does not run. Load it there: "
             f"AutoTokenizer.from_pretrained({str(path)!r}), and the model alike."
+        )
+    if manifest.graph.startswith("@"):
+        raise UserError(
+            f"{path} was written by an exporter of someone's own, {manifest.graph!r:.80}, and code "
+            "that a folder names is not executed. Read its files with a program of yours, or name "
+            "the run."
         )
     form = FORMATS.get(manifest.graph)
     if form is None:

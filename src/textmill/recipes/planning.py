@@ -258,7 +258,8 @@ def run_named(recipe: str | Path | Recipe) -> Path | None:
 
 def exports_of(plan: Plan) -> tuple[ExportSettings, ...]:
     """The formats that ``trainer.export`` names; a trainer of the recipe's own may have none."""
-    named = plan.settings.get("trainer", {}).get("export") or ()
+    trainer = plan.nodes.get("trainer")
+    named = (trainer.settings.get("export") if trainer else None) or ()
     return tuple(map(ExportSettings.of, named))
 
 

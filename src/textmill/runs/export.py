@@ -8,14 +8,17 @@ from typing import Any
 
 from textmill.checkpoint.calibration import deciding_digests
 from textmill.checkpoint.layout import CHECKPOINTS
+from textmill.config.code_names import import_named
 from textmill.config.planning.session import Session
-from textmill.errors import UserError, worded
-from textmill.exported.formats import ExportSettings, format_of
+from textmill.config.values.raw_values import Entries, untyped
+from textmill.errors import CodeNotAllowedError, UserError, worded
+from textmill.exported.formats import FORMATS, ExportSettings, format_of
 from textmill.exported.manifest import ExportError, read
 from textmill.inference.export.compare import Comparison
 from textmill.inference.export.folder import refuse_existing, write_export
-from textmill.inference.load import Predictor
+from textmill.inference.load import Predictor, saved_nodes
 from textmill.preflight.export_checks import read_rows, rows_of_run, rows_of_session
+from textmill.recipes.planning import exports_of, plan_recipe
 from textmill.run_folder.folder import WRITTEN_FOLDERS, RunFolder
 from textmill.run_folder.record import mapping
 from textmill.runs.load_run import load, recorded_layout
@@ -39,7 +42,7 @@ class Exported:
 
 def export(
     run: str | Path,
-    form: str | ExportSettings,
+    form: str | type[object] | ExportSettings | None = None,
     *,
     out: str | Path | None = None,
     rows: str | Path | None = None,
@@ -53,7 +56,9 @@ def export(
     Args:
         run: The run folder.
         form: The format: ``onnx``, ``ctranslate2`` or ``huggingface``, or an
-            :class:`~textmill.exported.formats.ExportSettings`.
+            :class:`~textmill.exported.formats.ExportSettings`; or an
+            :class:`~textmill.inference.export.folder.ExportWriter` of your own, the class or its
+            ``@module.Class``. By default what the run's ``trainer.export`` names.
         out: The folder to write; by default ``export/<format>`` in the run folder.
         rows: A text file of rows to compare on, one a line (``.jsonl``: JSON objects). By default
             the rows of the run's ``valid_data``, ``test_data`` or ``train_data`` if they can be
@@ -66,9 +71,9 @@ def export(
     Raises:
         ExportError: The export differs from the run, or is worse than it, by more than is allowed.
     """
-    form = ExportSettings.of(form)
-    format_of(form.format).refuse_missing(writes=True)
     folder = Path(run)
+    form = _asked(folder, form, allow_code=allow_code)
+    format_of(form.format).refuse_missing(writes=True)
     target = folder / "export" / form.folder if out is None else Path(out)
     if out is None:
         refuse_outward_links(folder, WRITTEN_FOLDERS)
@@ -89,6 +94,37 @@ def export(
     else:
         where, compared = str(rows), [predictor.row(row) for row in typed]
     return Exported(target, _written(folder, predictor, form, target, where, compared))
+
+
+def _asked(folder: Path, given: Any, *, allow_code: bool) -> ExportSettings:
+    """The format that is asked for, else the one that the run's ``trainer.export`` names.
+
+    The caller's word ``@module.Class`` is imported; code that the run names is not, unasked.
+    """
+    if isinstance(given, str) and given.startswith("@") and "." in given:
+        given = import_named(given)
+    if given is not None and not (isinstance(given, str) and given.startswith("@")):
+        return ExportSettings.of(given)
+    trainer = saved_nodes(folder, "settings").entries.get("trainer")
+    node = trainer.entries.get("export") if isinstance(trainer, Entries) else None
+    found = [ExportSettings.of(each) for each in (untyped(node) if node else None) or ()]
+    if any(str(form.format).startswith("@") for form in found):
+        if not allow_code:
+            names = ", ".join(str(form.format) for form in found)
+            raise CodeNotAllowedError(
+                f"{folder} is to be exported by {names}, its recipe's own code, which is not run "
+                "unasked. Name the exporter yourself, --format @module.Class; or, if you trust the "
+                "run, add --allow-code (allow_code=True)."
+            )
+        found = [*exports_of(plan_recipe(folder, targets=["trainer"], allow_code=True).plan)]
+    found = [form for form in found if given in (None, form.name)]
+    if len(found) != 1:
+        names = ", ".join(form.name for form in found) or "none"
+        raise UserError(
+            f"Which format? {worded('--format', 'form')} says it: {', '.join(FORMATS)}, or an "
+            f"exporter of your own, @module.Class. trainer.export of {folder} has {names}."
+        )
+    return found[0]
 
 
 def _written(

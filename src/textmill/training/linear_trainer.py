@@ -17,7 +17,7 @@ from textmill.config.component import setting
 from textmill.config.validators import require
 from textmill.data.column_batch import ColumnBatch
 from textmill.errors import MissingExtraError, UserError
-from textmill.exported.formats import ExportSettings, Format
+from textmill.exported.formats import AnyFormat, ExportSettings
 from textmill.metrics.reporters import Reporter
 from textmill.metrics.tables import format_value
 from textmill.models.label_losses import BinaryCrossEntropy, CrossEntropyLoss, LabelLoss, multi_hot
@@ -62,7 +62,7 @@ class LinearTrainer(Trainer):
         """Parts of ``train_data`` for cross-validation: a model of the others answers each."""
         selection: Selection.Config = Selection.Config()
         """The value of the evaluation that stands for the run when runs are compared."""
-        export: tuple[Format | ExportSettings, ...] = setting((), in_key=False)
+        export: tuple[AnyFormat | ExportSettings, ...] = setting((), in_key=False)
         """Formats in which the model is exported at the end, as ``["onnx"]``, to
         ``export/<format>`` of the run."""
         seed: int = 1

@@ -6,7 +6,7 @@ from typing import Literal
 
 from textmill.config.component import Config, setting
 from textmill.errors import UserError, refuse_all
-from textmill.exported.formats import ExportSettings, Format
+from textmill.exported.formats import AnyFormat, ExportSettings
 from textmill.models.fast import Fast
 from textmill.training.nonfinite import Policy
 from textmill.training.precision import Precision
@@ -85,9 +85,10 @@ class TrainerConfig(Config, first=FIRST):
     save_modules: tuple[str, ...] = setting((), in_key=False)
     """Submodules whose best weights are also saved alone at the end, in ``modules`` of the run, for
     other runs to begin with."""
-    export: tuple[Format | ExportSettings, ...] = setting((), in_key=False)
+    export: tuple[AnyFormat | ExportSettings, ...] = setting((), in_key=False)
     """Formats in which the best checkpoint is exported at the end, as ``["onnx"]`` or
-    ``[{format: onnx, quantize: int8}]``, to ``export/<format>`` of the run."""
+    ``[{format: onnx, quantize: int8}]``, to ``export/<format>`` of the run. An exporter of your own
+    is ``["@module.Class"]``."""
     selection: Selection.Config = Selection.Config()
     """Which checkpoint is the best."""
     fast: Fast = Fast()

@@ -4,6 +4,7 @@ Only mappings, lists and words are read. Tags, anchors and aliases are refused: 
 can name code, and none can grow when it is walked.
 """
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from stat import S_ISREG
@@ -182,6 +183,9 @@ def _word_value(text: str, place: Place) -> Node:
         except UserError as error:
             if "not YAML" not in str(error):
                 raise UserError(f"{place}: {str(error).split(': ', 2)[-1]}") from error
+        quoted = re.sub(r"(?<=[\[,: ])@[\w.]+", r"'\g<0>'", text)  # YAML has no @ there
+        if quoted != text:
+            return _word_value(quoted, place)
     elif len(text) > 1 and first == last and first in "'\"":
         try:
             node = yaml_nodes(text, source=place.source)

@@ -3,10 +3,12 @@
 import copy
 import dataclasses
 import importlib
+import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from textmill.errors import UserError, worded
@@ -29,23 +31,37 @@ ROWS = 64
 
 
 class ExportWriter(ABC):
-    """Writes a format of exports; each format's module has one as ``WRITER``."""
+    """Writes a format of exports; each format's module has one as ``WRITER``.
+
+    One of your own is named by its class, in ``trainer.export`` and by ``--format @module.Class``.
+    """
 
     any_width = True
     """Whether each feed-forward block can have its own number of units: unused are left out."""
 
-    @abstractmethod
     def unsupported(self, task: Task) -> list[str]:
         """Why a task cannot be written, a line for each reason; empty if it can be.
 
         The weights are not read.
         """
+        return []
 
-    def try_out(self, task: Task, rows: Sequence[Row]) -> None:  # noqa: B027  # most need none
-        """Refuses a task that turns out not to be writable when it is tried, on one row or more.
+    def try_out(self, task: Task, rows: Sequence[Row]) -> None:
+        """Writes a task on some rows, if a class of it or the writer is not the library's.
 
-        Its module does not change.
+        It thus fails before a training and not after it. The module does not change.
         """
+        parts = [*task.module.modules()]
+        homes = {type(part).__module__.partition(".")[0] for part in (self, task, *parts)}
+        if homes <= {"textmill", "torch"}:
+            return
+        modes = [part.training for part in parts]
+        try:
+            with TemporaryDirectory() as folder:
+                self.write(task, Path(folder), rows[:3])
+        finally:
+            for part, mode in zip(parts, modes, strict=True):
+                part.training = mode
 
     @abstractmethod
     def write(self, task: Task, folder: Path, rows: Sequence[Row]) -> Mapping[str, Any]:
@@ -66,16 +82,28 @@ class ExportWriter(ABC):
         """Asks the folder and the model the same rows; ``facts`` is what :meth:`write` gave."""
 
 
-def writer_of(name: str) -> ExportWriter:
-    writer: ExportWriter = importlib.import_module(f"textmill.inference.export.{name}").WRITER
-    return writer
+def writer_of(form: str | type[object]) -> ExportWriter:
+    """The writer of a format, or one of the class that a person names."""
+    if isinstance(form, str):
+        writer: ExportWriter = importlib.import_module(f"textmill.inference.export.{form}").WRITER
+        return writer
+    name = format_of(form).name
+    if not issubclass(form, ExportWriter):
+        raise UserError(
+            f"{name} is to export a run, but is not an ExportWriter. Make it a subclass of "
+            "textmill.inference.export.folder.ExportWriter."
+        )
+    if inspect.isabstract(form):
+        raise UserError(f"The exporter {name} lacks {' and '.join(form.__abstractmethods__)}.")
+    return form()
 
 
-def refuse_unsupported(task: Task, name: str) -> None:
+def refuse_unsupported(task: Task, form: str | type[object]) -> None:
     """Refuses a task whose answers an export of this format could not give; all reasons at once."""
-    problems = writer_of(name).unsupported(task)
+    problems = writer_of(form).unsupported(task)
     if not problems:
         return
+    name = format_of(form).name
     ways = []
     if problems == ["task.decoding.sample is True"]:
         ways = [
@@ -147,12 +175,12 @@ def write_export(
     settings = ExportSettings.of(settings)
     form, task = format_of(settings.format), copy.copy(predictor.task)
     form.refuse_missing(writes=True)
-    refuse_unsupported(task, form.name)
+    refuse_unsupported(task, settings.format)
     if not replace:
         refuse_existing(out)
     chosen = _compared_on(predictor, rows, where)
     make_folder(out.parent)
-    writer = writer_of(form.name)
+    writer = writer_of(settings.format)
     with new_folder(out, replace=replace) as folder:
         task.module = merged(task.module)
         if writer.any_width:

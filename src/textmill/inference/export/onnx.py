@@ -12,7 +12,6 @@ import traceback
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -58,21 +57,6 @@ class OnnxWriter(ExportWriter):
         if isinstance(task, Seq2Seq | LanguageModeling):
             return ["it generates text"]
         return ["it is none of the library's tasks, and no subclass of ColumnsTask"]
-
-    @override
-    def try_out(self, task: Task, rows: Sequence[Row]) -> None:
-        """Makes a graph if the task or its module has classes that are not the library's."""
-        parts = [*task.module.modules()]
-        homes = {type(part).__module__.partition(".")[0] for part in (task, *parts)}
-        if homes <= {"textmill", "torch"}:
-            return
-        modes = [part.training for part in parts]
-        try:
-            with TemporaryDirectory() as folder:
-                self.write(task, Path(folder), rows[:3])
-        finally:
-            for part, mode in zip(parts, modes, strict=True):
-                part.training = mode
 
     @override
     def write(self, task: Task, folder: Path, rows: Sequence[Row]) -> dict[str, Any]:

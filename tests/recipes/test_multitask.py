@@ -124,10 +124,13 @@ def test_it_is_checked_before_it_runs(data):
 
 def test_settings_at_the_top_are_of_each_task_and_weaker_than_its_own(data):
     words = [*WORDS, "train_data.batch_size=4", "tags.train_data.batch_size=2"]
-    settings = plan_recipe("multitask/words", words, targets=["trainer"]).plan.settings
+    plan = plan_recipe("multitask/words", words, targets=["trainer"]).plan
+    settings = plan.settings
     assert settings["kinds"]["train_data"]["batch_size"] == 4
     assert settings["tags"]["train_data"]["batch_size"] == 2
     assert "tokenizer" not in settings["tags"]
+    assert [*plan.tasks["more"].order] == ["valid_data"]
+    assert not [note for note in plan.notes if "not used here" in note]
     assert settings["tokenizer"]["type"] == "fitted_words"
 
 
@@ -137,7 +140,7 @@ def test_settings_at_the_top_are_of_each_task_and_weaker_than_its_own(data):
         ([], "trains several tasks, and none is named"),
         (["kinds.recipe=classification/bi"], "no recipe is called 'classification/bi'. Did you"),
         (["more.like=kind"], "more.like is 'kind', which has no recipe of its own: tags, kinds."),
-        (["kinds.model.depth=2"], "kinds: model has no setting 'depth'"),
+        (["kinds.model.depth=2"], r": kinds\.model\.depth=2: kinds: model has no setting 'depth'"),
         (["kinds.recipe=multitask/words"], "'multitask/words' is of several tasks itself"),
         (["task.weights={kind: 2}"], "task.weights names 'kind'; the tasks are tags, kinds, more"),
         (["tags.model.encoder.hidden_dim=6"], "encoder of kinds is not of the size of that of t"),

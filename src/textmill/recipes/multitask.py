@@ -12,14 +12,14 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from textmill.config.ingredient import IngredientTable
+from textmill.config.ingredient import EVALUATION_DATA, IngredientTable
 from textmill.config.planning.plan import Plan
 from textmill.config.planning.session import Session
 from textmill.config.planning.wiring import owner_of
 from textmill.config.sources.open_recipe import Source, table_of_experiment
 from textmill.config.values.raw_values import Entries, Scalar
-from textmill.config.values.yaml_files import parse_word
-from textmill.errors import PlanError, Problem, UserError
+from textmill.config.values.yaml_files import parse_word, typed_place
+from textmill.errors import Place, PlanError, Problem, UserError
 from textmill.tasks.several.multitask import Multitask, TaskSource
 from textmill.text.cells import joined_text
 
@@ -37,12 +37,15 @@ class TaskRecipe:
 
     name: str
     source: Source
-    words: tuple[str, ...]
+    words: Mapping[str, str]
+    """The settings of the command line that are the task's, each with the word that was typed."""
     recipe: str
-    like: str | None = None
+    like: str | None
     """The task that it is, on other data."""
-    columns: tuple[str, ...] = ("text",)
+    columns: tuple[str, ...]
     """What the tokenizer of the recipe reads."""
+    tops: frozenset[str]
+    """The ingredients whose settings at the top are those of the task, too."""
 
 
 def is_multitask(table: IngredientTable) -> bool:
@@ -55,9 +58,9 @@ def split(
     source: Source, words: Sequence[str], defaults: IngredientTable, *, draft: bool
 ) -> tuple[list[TaskRecipe], Source, list[str]]:
     """The tasks that settings name, and what is left for the recipe itself."""
-    typed = [_entries(word) for word in words]
+    typed = {word: _entries(word) for word in words}
     kinds = dict[str, tuple[str, Scalar]]()
-    for layer in (*source.layers, *filter(None, typed)):
+    for layer in (*source.layers, *typed.values()):
         for name, node in layer.entries.items():
             for kind in KINDS:
                 named = node.entries.get(kind) if isinstance(node, Entries) else None
@@ -69,66 +72,65 @@ def split(
             "recipe and its data: pos.recipe=tagging/bilstm pos.train_data.path=train.conll"
         )
         raise PlanError([Problem(text)])
-    shared = {n for n in source.table.ingredients if n not in OWN}
-    found, known = list[TaskRecipe](), set[str]()
-    for name, (kind, named) in kinds.items():
-        recipe, names = named.text, [name]
-        if kind == "like":
-            names.insert(0, recipe)
-            recipe = kinds.get(recipe, ("", named))[1].text
-            if kinds.get(named.text, ("like",))[0] != "recipe":
-                listed = ", ".join(n for n, (k, _) in kinds.items() if k == "recipe")
-                text = f"{name}.like is '{named.text}', which has no recipe of its own: {listed}."
-                raise PlanError([Problem(text, named.place)])
-        table = table_of_experiment(recipe, str(named.place))
-        if is_multitask(table):
-            raise PlanError([Problem(f"'{recipe}' is of several tasks itself.", named.place)])
-        own = {n: i for n, i in table.ingredients.items() if n not in shared}
-        tops = ({*own, *defaults.ingredients, "valid_data", "test_data"} - {*OWN}) - shared
-        known |= tops
-        layers, said = list[Entries](), list[str]()
-        for layer in source.layers:
-            mine = [layer, *(layer.entries.get(each) for each in names)]
-            for part, keys in zip(mine, (tops, *[None] * len(names)), strict=True):
-                if isinstance(part, Entries):
-                    rest = {k: n for k, n in part.entries.items() if _is_own(k, keys)}
-                    layers += [replace(part, entries=rest)] if rest else []
-        for owner in ("", *names):
-            for word, tree in zip(words, typed, strict=True):
-                key = next(iter(tree.entries)) if tree else ""
-                inner = word.removeprefix(f"{owner}.")
-                if (key in tops if not owner else key == owner) and _is_own(_first(inner), None):
-                    said.append(inner if owner else word)
-        made = replace(source, table=replace(table, ingredients=own), layers=tuple(layers))
-        like = named.text if kind == "like" else None
-        reads = getattr(table.ingredients.get("tokenizer"), "value", None)
-        columns = tuple(getattr(reads, "columns", ("text",)))
-        found.append(TaskRecipe(name, made, tuple(said), recipe, like, columns))
-    gone = {*kinds, *known}
-    kept = tuple(
-        replace(each, entries={k: n for k, n in each.entries.items() if k not in gone})
-        for each in source.layers
-    )
-    heads = [{*tree.entries} if tree else set[str]() for tree in typed]
-    left = [word for word, head in zip(words, heads, strict=True) if not head & gone]
-    return found, replace(source, layers=kept), left
+    found = [_task_recipe(name, kinds, source, typed, defaults) for name in kinds]
+    gone = {*kinds}.union(*(each.tops for each in found))
+    layers = tuple(_only(layer, {*layer.entries} - gone) for layer in source.layers)
+    left = [word for word, tree in typed.items() if not {*tree.entries} & gone]
+    return found, replace(source, layers=layers), left
 
 
-def _entries(word: str) -> Entries | None:
-    """A word as entries; None for one that cannot be read, which the recipe's own plan says."""
+def _task_recipe(
+    name: str,
+    kinds: Mapping[str, tuple[str, Scalar]],
+    source: Source,
+    typed: Mapping[str, Entries],
+    defaults: IngredientTable,
+) -> TaskRecipe:
+    """A task with what files and words say of it: at the top, of the task it is like, of itself."""
+    kind, named = kinds[name]
+    owners, like = [name], None
+    if kind == "like":
+        like, recipes = named.text, {n: each for n, (k, each) in kinds.items() if k == "recipe"}
+        if like not in recipes:
+            text = f"{name}.like is '{like}', which has no recipe of its own: {', '.join(recipes)}."
+            raise PlanError([Problem(text, named.place)])
+        owners, named = [like, name], recipes[like]
+    table = table_of_experiment(named.text, str(named.place))
+    if is_multitask(table):
+        raise PlanError([Problem(f"'{named.text}' is of several tasks itself.", named.place)])
+    shared = shared_names(source.table)
+    own = {n: each for n, each in table.ingredients.items() if n not in shared}
+    tops = frozenset({*own, *defaults.ingredients, *EVALUATION_DATA} - {*OWN, *shared})
+    if like is not None:  # the rest is of the task that it is
+        tops &= {"train_data", *EVALUATION_DATA}
+    layers, words = list[Entries](), dict[str, str]()
+    for layer in source.layers:
+        said = [_only(layer, tops)]
+        own_parts = (layer.entries.get(owner) for owner in owners)
+        said += [_only(e, {*e.entries} - {*KINDS}) for e in own_parts if isinstance(e, Entries)]
+        layers += [part for part in said if part.entries]
+    words |= {word: word for word, tree in typed.items() if tops & {*tree.entries}}
+    for owner in owners:
+        inner = {
+            w.removeprefix(f"{owner}."): w for w, tree in typed.items() if owner in tree.entries
+        }
+        words |= {i: word for i, word in inner.items() if i.partition("=")[0] not in KINDS}
+    made = replace(source, table=replace(table, ingredients=own), layers=tuple(layers))
+    reads = getattr(table.ingredients.get("tokenizer"), "value", None)
+    columns = tuple(getattr(reads, "columns", ("text",)))
+    return TaskRecipe(name, made, words, named.text, like, columns, tops)
+
+
+def _entries(word: str) -> Entries:
+    """A word as entries; one that cannot be read has none, which the recipe's own plan says."""
     try:
         return parse_word(word).tree()
     except UserError:
-        return None
+        return Entries({}, Place(word))
 
 
-def _is_own(key: str, keys: Collection[str] | None) -> bool:
-    """Whether a setting's first word is one of a task's ingredients."""
-    return key not in KINDS if keys is None else key in keys
-
-
-def _first(word: str) -> str:
-    return word.partition("=")[0].partition(".")[0]
+def _only(entries: Entries, keys: Collection[str]) -> Entries:
+    return replace(entries, entries={k: n for k, n in entries.entries.items() if k in keys})
 
 
 def shared_names(table: IngredientTable) -> list[str]:
@@ -169,7 +171,10 @@ def planned_each(
             if made.plan.swaps:
                 swapped = ", ".join(made.plan.swaps)
                 wrong.append(Problem(f"{swapped}: a task of several takes no import path."))
-        problems += [Problem(f"{each.name}: {p.message}", p.place) for p in wrong]
+        places = {typed_place(inner): Place(typed_place(w)) for inner, w in each.words.items()}
+        for problem in wrong:
+            place = places.get(str(problem.place), problem.place)
+            problems.append(Problem(f"{each.name}: {problem.message}", place))
     return found, problems
 
 

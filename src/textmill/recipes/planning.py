@@ -161,11 +161,9 @@ def plan_recipe(
 
 def _of_task(named: TaskRecipe, *, provided: Sequence[str], draft: bool) -> Planned:
     """Plans one of several tasks, for what it learns from and is measured on."""
-    targets = ["train_data"] if named.like else ["task", "train_data"]
-    how: dict[str, Any] = {"targets": targets, "draft": draft, "provided": provided}
-    how["also"] = EVALUATION_DATA
-    made = _planned(named.source, None, named.words, **how)
-    return made if named.like is None else replace(made, plan=made.plan.without("train_data"))
+    targets = [] if named.like else ["task", "train_data"]
+    how: dict[str, Any] = {"targets": targets, "also": EVALUATION_DATA, "provided": provided}
+    return _planned(named.source, None, [*named.words], draft=draft, **how)
 
 
 def _planned(

@@ -66,14 +66,6 @@ class Plan:
     tasks: dict[str, "Plan"] = field(default_factory=dict)
     """Those of the tasks that a run trains together, by name, whose settings are among these."""
 
-    def without(self, name: str) -> "Plan":
-        """The same without an ingredient that nothing else needs."""
-        order = tuple(each for each in self.order if each != name)
-        nodes, settings = dict(self.nodes), dict(self.settings)
-        nodes.pop(name, None)
-        settings.pop(name, None)
-        return replace(self, order=order, nodes=nodes, settings=settings)
-
     def start(self, provided: Mapping[str, object] | None = None) -> Session:
         """Begins to build. ``provided`` stands for ingredients that exist already: env, xp, ..."""
         return Session(self.nodes, provided or {})
@@ -426,7 +418,7 @@ class _Planner:
         """Settings for names that no ingredient has are problems; for unreached ones, notes."""
         for layer in (*self.names.layers, self.names.typed):
             for name, node in layer.entries.items():
-                if name in self.nodes or name in self.names.off:
+                if name in self.resolved or name in self.names.off:
                     continue
                 place = layer.key_places.get(name, node.place)
                 if name in self.names.always:

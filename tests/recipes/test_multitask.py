@@ -12,6 +12,7 @@ from safetensors.numpy import load_file
 import textmill
 from textmill.errors import PlanError, UserError
 from textmill.preflight.check import check
+from textmill.preflight.ingredient_probe import try_ingredient
 from textmill.recipes.planning import plan_recipe
 from textmill.runtime.jsonl_log import read_lines
 
@@ -132,6 +133,21 @@ def test_settings_at_the_top_are_of_each_task_and_weaker_than_its_own(data):
     assert [*plan.tasks["more"].order] == ["valid_data"]
     assert not [note for note in plan.notes if "not used here" in note]
     assert settings["tokenizer"]["type"] == "fitted_words"
+
+
+def test_an_ingredient_of_a_task_is_tried_by_its_name(data):
+    said = []
+    try_ingredient("multitask/words", "kinds.train_data", WORDS, device="cpu", say=said.append)
+    assert any(line.startswith("kinds.train_data: 48 rows") for line in said)
+    assert any(line.startswith("kinds.train_data, one epoch: ") for line in said)
+    try_ingredient("multitask/words", "kinds.model", WORDS, device="cpu", say=said.append)
+    for name in ("train_data", "kinds.modl", "kind.model"):
+        with pytest.raises(UserError, match=f"no ingredient '{name}'.*as tags.train_data; of the"):
+            try_ingredient("multitask/words", name, WORDS, device="cpu", say=said.append)
+    Path("tags.conll").unlink()
+    with pytest.raises(UserError, match=r"tags\.conll") as found:
+        try_ingredient("multitask/words", "module", WORDS, device="cpu", say=said.append)
+    assert found.value.__notes__[-1] == "of the task 'tags'"
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ import torch
 from textmill.config.planning.overrides import Overrides
 from textmill.config.recipe import Recipe
 from textmill.data.seq2seq_batch import Seq2SeqBatch
-from textmill.errors import TextmillError
+from textmill.errors import TextmillError, UserError
 from textmill.preflight.load_data import DATA, load_data
 from textmill.preflight.max_tokens import is_auto, take_max_tokens
 from textmill.recipes.planning import plan_recipe, seed_of
@@ -91,22 +91,30 @@ def try_ingredient(
     """Builds one ingredient and what it needs; data is also iterated, and measured.
 
     The recipe is named as :func:`textmill.runs.train.train` takes it, and need not be complete;
-    ``say`` is called with the lines of the report.
+    ``say`` is called with the lines of the report. Of several tasks ``name`` is ``tags.model``.
     """
     plan = partial(plan_recipe, recipe, words, configs=configs, allow_code=allow_code)
-    planned = plan(targets=[name])
+    owner, _, inner = name.rpartition(".")
+    planned = plan(targets=[] if owner else [name])
     for note in planned.plan.notes:
         say(note)
     with tempfile.TemporaryDirectory(prefix="textmill-test-") as folder:
         session = planned.start(Path(folder), "test", device)
+        own = session.tasks.get(owner) if owner or (session.tasks and name in DATA) else session
+        if own is None or not own.has(inner):
+            known = [f"; of the task {each} as {each}.train_data" for each in session.tasks]
+            raise UserError(
+                f"there is no ingredient '{name}'. Name one of the recipe{''.join(known)}."
+            )
+        session = own
         seed_all(seed_of(planned.plan), 0)
-        made = session.get(name)
-        if name in DATA:
+        made = session.get(inner)
+        if inner in DATA:
             load_data(name, made)
-            whole = plan(targets=[name, "task"], draft=True)
-            task = None
-            if not whole.plan.problems:
-                session = whole.start(Path(folder), "test", device, {name: made})
+            task = session.get("task") if session.has("task") else None
+            whole = plan(targets=[inner, "task"], draft=True)
+            if task is None and not whole.plan.problems:
+                session = whole.start(Path(folder), "test", device, {inner: made})
                 task = session.get("task")
             tokenizer = session.get("tokenizer") if session.has("tokenizer") else None
             known = tokenizer if isinstance(tokenizer, Tokenizer) else None
@@ -129,7 +137,7 @@ def _measure(
         if is_auto(data):
             take_max_tokens({name: data}, SHOWN_CELLS)
             say(f"max_tokens=auto: shown with {SHOWN_CELLS:,}; textmill check says what it finds.")
-        data = task.batches_of(name, data, train=name == "train_data", seed=1)
+        data = task.batches_of(name, data, train=name.endswith("train_data"), seed=1)
     _iterate(name, data, tokenizer, say)
 
 

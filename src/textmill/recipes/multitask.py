@@ -27,6 +27,7 @@ KINDS = ("recipe", "like")
 """Settings that make a name that of a task: its recipe, or the task that it is, too."""
 OWN = ("task", "module", "optimizer", "lr_scheduler", "trainer", "reporters", "callbacks")
 """Ingredients of the recipe of several tasks, and of no task."""
+DATA = ("train_data", *EVALUATION_DATA)
 GIVEN = ("sources", "train_data")
 """What it gets from the tasks: each with its data, and the texts of all."""
 
@@ -100,9 +101,9 @@ def _task_recipe(
         raise PlanError([Problem(f"'{named.text}' is of several tasks itself.", named.place)])
     shared = shared_names(source.table)
     own = {n: each for n, each in table.ingredients.items() if n not in shared}
-    tops = frozenset({*own, *defaults.ingredients, *EVALUATION_DATA} - {*OWN, *shared})
+    tops = frozenset({*own, *defaults.ingredients, *DATA} - {*OWN, *shared})
     if like is not None:  # the rest is of the task that it is
-        tops &= {"train_data", *EVALUATION_DATA}
+        tops &= {*DATA}
     layers, words = list[Entries](), dict[str, str]()
     for layer in source.layers:
         said = [_only(layer, tops)]
@@ -193,15 +194,13 @@ def wire_tasks(session: Session, table: IngredientTable, named: Mapping[str, Tas
 def _source_of(name: str, own: Session, recipe: TaskRecipe) -> TaskSource:
     trainer = recipe.source.table.ingredients.get("trainer")
     selection = getattr(trainer and trainer.value, "selection", None)
-    data = {key: own.get(f"{key}_data") for key in ("valid", "test") if own.has(f"{key}_data")}
-    return TaskSource(
-        name=name,
-        task=own.get("task"),
-        train_data=own.get("train_data") if own.has("train_data") else None,
-        valid_data=data.get("valid"),
-        test_data=data.get("test"),
-        selected=getattr(selection, "metric", "auto"),
-    )
+    selected = getattr(selection, "metric", "auto")
+    try:
+        data = {key: own.get(key) if own.has(key) else None for key in DATA}
+        return TaskSource(name=name, task=own.get("task"), selected=selected, **data)
+    except Exception as error:
+        error.add_note(f"of the task '{name}'")
+        raise
 
 
 class AllTexts:

@@ -116,6 +116,10 @@ def test_a_student_goes_on_exactly_where_it_was_interrupted(teacher, monkeypatch
     monkeypatch.setattr(SoftLabels, "logs", breaks)
     with pytest.raises(RuntimeError, match="power cut"):
         trained("parts", rows(), *words, steps=20)
+    textmill.calibrate("teacher", ["valid_data.path=valid.tsv"])
+    with pytest.raises(UserError, match=r"task.soft_labels.teacher.path changed since parts was"):
+        trained("parts", rows(), *words, steps=20)
+    Path("teacher/checkpoints/calibration.json").unlink()
     parts = trained("parts", rows(), *words, steps=20)
     assert next(calls) == 13 + 10  # from step 10 on
     for name, value in weights(whole).items():

@@ -19,7 +19,7 @@ from textmill.errors import PlanError, TextmillError, UserError
 from textmill.launch.launcher import Job, program
 from textmill.preflight.load_data import DATA
 from textmill.recipes.planning import Planned, plan_recipe
-from textmill.runs.fingerprints import named_paths, read_data
+from textmill.runs.fingerprints import named_content, read_data
 from textmill.runs.resume import choose_folder, is_finished, length_of, run_of_data
 from textmill.runtime.lock import owner_of
 
@@ -267,7 +267,7 @@ def plan_cell(
         # What decides which rows are read, and the files that it names.
         plans = [planned.plan, *planned.plan.tasks.values()]
         data = [{n: p.settings.get(n) for n in reached(p.nodes, DATA)} for p in plans]
-        settings = json.dumps([data, named_paths(planned.plan)], sort_keys=True, default=str)
+        settings = json.dumps([data, named_content(planned.plan)], sort_keys=True, default=str)
         if settings not in digests:
             session = planned.start(Path(), "train", named.device)
             digests[settings] = read_data(session, planned.plan, None)

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from textmill.checkpoint.layout import CHECKPOINTS
+from textmill.checkpoint.manifest import manifest_of
 from textmill.checkpoint.store import Checkpoints
 from textmill.config.values.raw_values import untyped
 from textmill.errors import UserError, worded
@@ -52,14 +53,16 @@ def ensemble(
     predictors = [load_run(Path(run), checkpoint=checkpoint, device=device) for run in runs]
     made = ensemble_of([predictor.task for predictor in predictors])
     first = RunFolder(Path(runs[0])).info
-    of = [f"{run}/{CHECKPOINTS}/{p.checkpoint}" for run, p in zip(runs, predictors, strict=True)]
+    pairs = zip(runs, predictors, strict=True)
+    of = [Path(run, CHECKPOINTS, predictor.checkpoint) for run, predictor in pairs]
+    members = [{"checkpoint": str(path), "manifest": manifest_of(path)[1]} for path in of]
     nodes = saved_nodes(Path(runs[0]), "settings").entries
     settings = {name: untyped(nodes[name]) for name in DATA if name in nodes}
     configs = {"module": made.module.config.to_dict(), "task": made.config.to_dict()}
     folder.path.mkdir(parents=True)
     folder.write_config(None, settings, configs, swaps={}, run=(name := folder.identity))
-    key = hashlib.sha256("\n".join(of).encode("utf-8", "surrogateescape")).hexdigest()[:12]
-    facts: dict[str, Any] = {"recipe": "ensemble", "key": key, "id": name, "members": of}
+    key = hashlib.sha256("\n".join(each["manifest"] for each in members).encode()).hexdigest()[:12]
+    facts: dict[str, Any] = {"recipe": "ensemble", "key": key, "id": name, "members": members}
     facts |= {n: first[n] for n in ("selected_by", "data_summary", "max_tokens") if n in first}
     folder.write_start(Path.cwd(), facts)
     store = Checkpoints(folder.path / CHECKPOINTS)

@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from textmill.checkpoint.layout import deciding_files
 from textmill.config.parameters import settings_of
@@ -19,6 +19,7 @@ from textmill.recipes.planning import seed_of
 from textmill.run_folder.folder import RunFolder
 from textmill.runtime.files import sha256
 from textmill.runtime.seeds import fold, seed_everything
+from textmill.tasks.several.trained_task import TrainedTask
 
 FILES = ".files."
 """Between the name of data and that of one of its files."""
@@ -42,7 +43,7 @@ def read_data(session: Session, plan: Plan, folder: Path | None) -> dict[str, st
         if isinstance(made, TextPairs):
             data |= {f"{name}{FILES}{file}": digest for file, digest in made.digests().items()}
     known = {data_of(name) for name in data}
-    files = {name: of for name, path in named_paths(plan).items() if (of := _digest(path))}
+    files = {name: of for name, content in named_content(plan).items() if (of := content.digest)}
     return data | {name: of for name, of in files.items() if data_of(name) not in known}
 
 
@@ -95,30 +96,48 @@ def moved_settings(folder: RunFolder, plan: Plan) -> Collection[str]:
     known = folder.info.get("data", {})
     return {
         whole_setting(name)
-        for name, path in named_paths(plan).items()
-        if (known[name] == _digest(path) if name in known else data_of(name) in known)
+        for name, content in named_content(plan).items()
+        if (known[name] == content.digest if name in known else data_of(name) in known)
     }
 
 
-def named_paths(plan: Plan) -> dict[str, Path]:
+class Content(NamedTuple):
+    """What a setting names by its path."""
+
+    path: Path
+    deciding: tuple[Path, ...]
+    """The files that tell it from other content; those that exist count."""
+    is_asked: bool = False
+    """Whether each step asks it, as a teacher: nothing of it is in a checkpoint."""
+
+    @property
+    def digest(self) -> str | None:
+        """The sha256 of the deciding files; None: there is none."""
+        return "+".join(sha256(file) for file in self.deciding if file.is_file()) or None
+
+
+def named_content(plan: Plan) -> dict[str, Content]:
     """The files and folders that settings in the key name, by the settings' dotted names."""
-    found: dict[str, Path] = {}
+    found: dict[str, Content] = {}
     for name in deciding_names(plan):  # an observer may name a file that it writes
         node = plan.nodes[name]
         deciding = {p.name for p in node.wiring.settings if p.in_key}
         for setting, value in node.settings.items():
             if setting in deciding:
-                found |= dict(_paths_in(value, f"{name}.{setting}"))
+                found |= dict(_content_in(value, f"{name}.{setting}"))
     for task, own in plan.tasks.items():
-        found |= {f"{task}.{name}": path for name, path in named_paths(own).items()}
+        found |= {f"{task}.{name}": each for name, each in named_content(own).items()}
     initialize = plan.settings.get("trainer", {}).get("initialize")
-    return found | ({"trainer.initialize": Path(initialize)} if initialize else {})
+    more = _content_in(Path(initialize), "trainer.initialize") if initialize else ()
+    return found | dict(more)
 
 
-def _paths_in(value: Any, name: str) -> Iterator[tuple[str, Path]]:
+def _content_in(value: Any, name: str) -> Iterator[tuple[str, Content]]:
     items: Any = ()
     if isinstance(value, Path):
-        yield name, value
+        yield name, Content(value, (value, *deciding_files(value)))
+    elif isinstance(value, TrainedTask.Config):
+        yield f"{name}.path", Content(value.path, value.deciding_files, is_asked=True)
     elif dataclasses.is_dataclass(value) and not isinstance(value, type):
         items = [(s.name, getattr(value, s.name, None)) for s in settings_of(value) if s.in_key]
     elif isinstance(value, Mapping):
@@ -126,13 +145,7 @@ def _paths_in(value: Any, name: str) -> Iterator[tuple[str, Path]]:
     elif isinstance(value, Sequence) and not isinstance(value, str | bytes):
         items = enumerate(value)
     for key, item in items:
-        yield from _paths_in(item, f"{name}.{key}")
-
-
-def _digest(path: Path) -> str | None:
-    """The sha256 of a file, or of what says which checkpoint a folder gives; None if neither."""
-    places = (path, *deciding_files(path))
-    return next((sha256(place) for place in places if place.is_file()), None)
+        yield from _content_in(item, f"{name}.{key}")
 
 
 def _of_list(data: object) -> str | None:

@@ -39,7 +39,7 @@ from textmill.runs.fingerprints import (
     changes_sentence,
     data_of,
     moved_settings,
-    named_paths,
+    named_content,
     whole_setting,
 )
 from textmill.runtime.files import sha256
@@ -116,13 +116,17 @@ def run_of_data(
             if difference:
                 LOG.warning("%s With this it is another run: %s", difference, run.path)
             return run
-        for name, path in named_paths(planned.plan).items():
+        for name, content in named_content(planned.plan).items():
             setting = whole_setting(name)
-            if setting not in changes and data_of(setting) and not first_file(path).exists():
+            if (
+                setting not in changes
+                and data_of(setting)
+                and not first_file(content.path).exists()
+            ):
                 LOG.warning(
                     "%s (%s) is gone, so it is not compared with what %s has read. If it was "
                     "moved, this goes on: textmill train %s %s=ITS_NEW_PLACE",
-                    *(setting, path, run.path, run.path, setting),
+                    *(setting, content.path, run.path, run.path, setting),
                 )
                 return run
         difference = _longer(run, planned.plan)
@@ -305,12 +309,13 @@ def record_changes(folder: RunFolder, changes: Mapping[str, Any]) -> None:
     folder.write_info(changes=[*folder.info.get("changes", []), entry])
 
 
-def compare_data(folder: RunFolder, now: Mapping[str, str]) -> None:
-    """Refuses to go on with other data than the run began with.
+def compare_data(folder: RunFolder, now: Mapping[str, str], plan: Plan) -> None:
+    """Refuses to go on with other data than the run began with, or another teacher.
 
     Other files, such as word vectors, are in the checkpoint by then, or compared with what is.
     """
-    if changed := [name for name in changed_data(folder, now) if data_of(name)]:
+    asked = {name for name, content in named_content(plan).items() if content.is_asked}
+    if changed := [n for n in changed_data(folder, now) if data_of(n) or n in asked]:
         again = worded("--again", "again=True")
         raise UserError(
             f"{changes_sentence(changed, folder, now)}. Restore them, or train anew with {again}."

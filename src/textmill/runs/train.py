@@ -382,7 +382,7 @@ def build_trainer(
         The trainer; what was built otherwise than it was set; facts for ``run.json``.
     """
     data = read_data(session, plan, folder.path)
-    compare_data(folder, data)
+    compare_data(folder, data, plan)
     seed_everything(fold(seed_of(plan), "weights"))
     # What max_tokens=auto stands for is measured once, at the run's first start.
     before, settings = folder.info.get("max_tokens"), plan.settings.get("trainer", {})

@@ -4,6 +4,7 @@ from pathlib import Path
 
 from typing_extensions import override
 
+from textmill.checkpoint.layout import BEST, CALIBRATION, CHECKPOINTS, LAST, MANIFEST
 from textmill.config.component import Component
 from textmill.config.component import Config as BaseConfig
 from textmill.tasks.registries import trained_tasks
@@ -27,6 +28,13 @@ class TrainedTask(Component):
         """The run folder."""
         checkpoint: str = "best"
         """``best``, ``last``, or the name of one of its checkpoints."""
+
+        @property
+        def deciding_files(self) -> tuple[Path, ...]:
+            """What says by checksums which weights it answers with, and which calibration."""
+            named = {"best": BEST, "last": LAST}
+            pointer = named.get(self.checkpoint, f"{self.checkpoint}/{MANIFEST}")
+            return tuple(self.path / CHECKPOINTS / name for name in (pointer, CALIBRATION))
 
         @override
         def build(self, *, device: str = "auto") -> Task:  # type: ignore[override]

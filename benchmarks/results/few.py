@@ -133,13 +133,11 @@ def measure(data: Path, out: Path, ledger: Ledger, *, seeds: int, parts: Sequenc
 
 def table(ledger: Ledger, seeds: int) -> str:
     """A row for each set and size that all parts have some seeds of: means, standard errors."""
-    lines = {(line["job"], line["part"]): line for line in ledger.lines}
     rows = []
     for name in SETS:
         for size in SIZES:
-            of_size = [c for c in cells(seeds) if (c.name, c.size) == (name, size)]
-            found = [[lines.get((cell.job, part)) for part in PARTS] for cell in of_size]
-            whole = [[line for line in each if line] for each in found if all(each)]
+            jobs = [c.job for c in cells(seeds) if (c.name, c.size) == (name, size)]
+            whole = ledger.of_all(jobs, PARTS)
             if whole:
                 rows.append(_row(name, size, whole))
     columns = ("data", "rows a label", "seeds", *PARTS, "above pretrained", "CPU s", "reached")

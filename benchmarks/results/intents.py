@@ -172,13 +172,11 @@ def measure(data: Path, out: Path, ledger: Ledger, *, seeds: int) -> None:
 
 def table(ledger: Ledger, seeds: int) -> str:
     """A row for each set and size that all parts have some seeds of; the means over them."""
-    lines = {(line["job"], line["part"]): line for line in ledger.lines}
     rows = []
     for name in SETS:
         for size in SEEDS:
-            of_size = [c for c in cells(seeds) if (c.name, c.size) == (name, size)]
-            found = [[lines.get((cell.job, part)) for part in PARTS] for cell in of_size]
-            whole = [[line for line in each if line] for each in found if all(each)]
+            jobs = [c.job for c in cells(seeds) if (c.name, c.size) == (name, size)]
+            whole = ledger.of_all(jobs, PARTS)
             if whole:
                 rows.append(_row(name, size, whole))
     return "\n".join(markdown(COLUMNS, rows))

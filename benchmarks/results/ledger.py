@@ -3,7 +3,7 @@
 import datetime
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +37,12 @@ class Ledger:
             if (line["job"], line["part"], line["key"]) == (job, part, key):
                 return line
         return None
+
+    def of_all(self, jobs: Iterable[str], parts: Collection[str]) -> list[list[Line]]:
+        """The newest lines of each job that all of the parts have, by part."""
+        lines = {(line["job"], line["part"]): line for line in self.lines}
+        found = [[lines.get((job, part)) for part in parts] for job in jobs]
+        return [[line for line in each if line] for each in found if all(each)]
 
     def add(self, line: Line) -> Line:
         """Keeps a line, at once on the disk."""

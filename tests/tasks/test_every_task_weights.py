@@ -10,6 +10,7 @@ from tests.tasks.rows import data_of, evaluated
 from textmill.errors import DataError, UserError
 from textmill.models.crf import LinearChainCrf
 from textmill.models.label_losses import BinaryCrossEntropy, CrossEntropyLoss
+from textmill.runs.ensemble import ensemble_of
 from textmill.tasks import Loss
 from textmill.tasks.tagging import TagHead
 
@@ -212,3 +213,11 @@ def test_the_linear_classifier_of_a_frame_is_fitted_to_weighted_rows(tmp_path):
         tables.append(task.module.wide.table.clone())
     assert torch.allclose(tables[0], tables[1], atol=1e-3)
     assert not torch.allclose(tables[0], tables[2], atol=1e-2)
+
+
+def test_an_ensemble_measures_by_the_weights_of_its_first_member(tmp_path):
+    weighted = made(tmp_path, "label")
+    plain = textmill.create_task(TASKS["label"][0], given(tmp_path, WORDS, "task.weight=null"))
+    for tasks, support in (([weighted, plain], 1 + 0.5 + 1), ([plain, weighted], 3)):
+        found = evaluated(ensemble_of(tasks), Data()).values
+        assert found["label/odd/support"] == support

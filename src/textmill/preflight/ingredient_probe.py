@@ -102,9 +102,9 @@ def try_ingredient(
         session = planned.start(Path(folder), "test", device)
         own = session.tasks.get(owner) if owner or (session.tasks and name in DATA) else session
         if own is None or not own.has(inner):
-            known = [f"; of the task {each} as {each}.train_data" for each in session.tasks]
+            of_tasks = [f"; of the task {each} as {each}.train_data" for each in session.tasks]
             raise UserError(
-                f"there is no ingredient '{name}'. Name one of the recipe{''.join(known)}."
+                f"there is no ingredient '{name}'. Name one of the recipe{''.join(of_tasks)}."
             )
         session = own
         seed_all(seed_of(planned.plan), 0)

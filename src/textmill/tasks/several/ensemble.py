@@ -12,16 +12,12 @@ from textmill.config.component import Config as BaseConfig
 from textmill.config.registry import Registry
 from textmill.data.column_batch import ColumnBatch
 from textmill.errors import UserError
-from textmill.exported.forward import Forward
-from textmill.metrics.metric import Metric
 from textmill.models.registries import models
 from textmill.tasks import registries
 from textmill.tasks.column_task import ColumnsTask
 from textmill.tasks.tagging import TagHead
-from textmill.tasks.task import Loss, Metrics
-from textmill.text.cells import Rows
 from textmill.text.features.labels import shown
-from textmill.text.processors.column_processor import ColumnsText
+from textmill.text.processors.column_processor import WEIGHTS, ColumnsText
 from textmill.text.processors.ensemble import EnsembleText
 from textmill.text.processors.text_processor import TextProcessor
 
@@ -45,6 +41,11 @@ class EnsembleModel(Component, nn.Module):
     @override
     def forward(self, *texts: Tensor, **beside: Tensor) -> Any:
         raise UserError("An ensemble is called by its task, which gives each member its columns.")
+
+
+def _of_answering(name: str) -> Any:
+    """What the first member's task has; it is asked with the scores of all."""
+    return property(lambda self: getattr(self.answering, name))
 
 
 @registries.tasks.register("ensemble")
@@ -106,47 +107,15 @@ class Ensemble(ColumnsTask):
             made.append(member.scores(ColumnBatch(columns=columns, lengths=lengths)))
         return self.members[0].averaged(self.members, made)
 
-    @override
-    def loss(self, scores: Any, batch: ColumnBatch) -> Loss:
-        found: Loss = self.answering.loss(scores, batch)
-        return found
-
-    @override
-    def answers(self, scores: Any, batch: ColumnBatch) -> list[Any]:
-        found: list[Any] = self.answering.answers(scores, batch)
-        return found
-
-    @property
-    @override
-    def counts_unseen(self) -> bool:
-        return self.members[0].counts_unseen
-
-    @property
-    @override
-    def exported_forward(self) -> Forward:
-        return self.members[0].exported_forward
-
-    @override
-    def exported_outputs(self, batch: ColumnBatch) -> tuple[Tensor, ...]:
-        found: tuple[Tensor, ...] = self.answering.exported_outputs(batch)
-        return found
-
-    @property
-    @override
-    def selected(self) -> str:
-        return self.members[0].selected
-
-    @override
-    def answer_metrics(self) -> dict[str, Metric]:
-        return self.members[0].answer_metrics()
-
-    @override
-    def measure(self, metrics: Metrics, answers: Sequence[Any], rows: Rows) -> None:
-        self.members[0].measure(metrics, answers, rows)
-
-    @override
-    def remarks(self, metrics: Metrics) -> list[str]:
-        return self.members[0].remarks(metrics)
+    loss = _of_answering("loss")
+    answers = _of_answering("answers")
+    answer_metrics = _of_answering("answer_metrics")
+    measure = _of_answering("measure")
+    remarks = _of_answering("remarks")
+    selected = _of_answering("selected")
+    counts_unseen = _of_answering("counts_unseen")
+    exported_forward = _of_answering("exported_forward")
+    exported_outputs = _of_answering("exported_outputs")
 
 
 def built(registry: Registry, settings: Settings, ingredients: Mapping[str, Any]) -> Any:
@@ -183,6 +152,8 @@ def _targets(text: ColumnsText) -> dict[str, list[Any]]:
     """What there is to answer: by the column, its labels; of words, also how many there may be."""
     found = {}
     for role, column in text.targets.items():
+        if role in WEIGHTS:  # which are no answers
+            continue
         names = [name for fitted in column.fitted.values() for name in fitted]
         found[column.name] = names or [role, getattr(column, "span", None)]
     return found | ({"words": [text.limits.get(text.leading)]} if text.leading else {})

@@ -24,8 +24,6 @@ from textmill.text.columns.numbers import (
     Numbers,
     NumbersColumn,
     WeightColumn,
-    WordNumbers,
-    WordNumbersColumn,
 )
 from textmill.text.columns.texts import END, ContextColumn, TextsColumn
 from textmill.text.columns.token_ids import TextColumn
@@ -127,8 +125,8 @@ CASES = {
         ["Wake me up!", "", ["wake"]], [[2, 3, 4, 5], [], [2, 5]], 7,
     ),
     "weight": Case(WeightColumn("c"), ["0", 0.5], [[0.0], [0.5]], "-1"),
-    "word_numbers": Case(
-        WordNumbersColumn("c", WordNumbers("c", [1.0, 0.0], [2.0, 1.0])),
+    "numbers of words": Case(
+        NumbersColumn("c", Numbers("c", [1.0, 0.0], [2.0, 1.0], of_words=True)),
         ["[[3, 4], [1, 0]]", "[]"], [[1.0, 4.0, 0.0, 0.0], []], "[[1, 2], [1]]",
     ),
     "number": Case(NumberColumn("c"), ["1.5", 2], [[1.5], [2.0]], "much"),

@@ -21,7 +21,7 @@ columns = Registry(
         "textmill.text.columns.labels": [
             *("label", "labels", "slots", "tags", "tree_actions", "trees")
         ],
-        "textmill.text.columns.numbers": ["number", "numbers", "weight", "word_numbers"],
+        "textmill.text.columns.numbers": ["number", "numbers", "weight"],
         "textmill.text.processors.question_answering": ["answers", "matches", "passage"],
         "textmill.text.processors.extract": ["overlaps", "sentences"],
         "textmill.text.columns.texts": ["context", "texts"],
@@ -59,7 +59,7 @@ class Column(SavedFolder):
     sorted: bool = True
     """Whether rows of like length share a batch: not where a length is part of the target, or
     where it says much of it and a batch of one length leads a model of high rates astray."""
-    fixed: ClassVar[bool] = False
+    fixed: bool = False
     """Whether each row has as many numbers as any other, more than one: none is padding."""
     shares: ClassVar[bool] = False
     """Whether it reads a column of the rows that another one may read too."""

@@ -15,7 +15,7 @@ from textmill.text.columns.dictionary import (
     Phrases,
     PhrasesColumn,
 )
-from textmill.text.columns.numbers import Numbers, NumbersColumn, WordNumbers, WordNumbersColumn
+from textmill.text.columns.numbers import Numbers, NumbersColumn
 from textmill.text.columns.texts import TextsColumn
 from textmill.text.columns.token_ids import TextColumn
 from textmill.text.columns.words import (
@@ -59,7 +59,7 @@ WORD_KINDS: Final[Mapping[str, Any]] = {
     "affixes": AffixesColumn,
     "pieces": PiecesColumn,
     "dictionary": DictionaryColumn,
-    "dense": WordNumbersColumn,
+    "dense": NumbersColumn,
 }
 """What a column of each role can be."""
 BESIDE_TEXT: Final = BesideText.__optional_keys__
@@ -105,9 +105,7 @@ def columns_beside(role: str, text: Column, beside: Mapping[str, Any]) -> dict[s
     """The columns of what a recipe has beside the text or the words of a role, by their roles."""
     found: dict[str, Column] = {}
     for name, feature in beside.items():
-        if isinstance(feature, WordNumbers):
-            found[name] = WordNumbersColumn(feature.column, feature)
-        elif isinstance(feature, Numbers):
+        if isinstance(feature, Numbers):
             found[name] = NumbersColumn(feature.column, feature)
         elif isinstance(feature, Dictionary):
             kind = PhrasesColumn if isinstance(feature, Phrases) else GivenKindsColumn

@@ -125,15 +125,22 @@ class NumberCheck(RowCheck):
 
 
 class Numbers(Saved):
-    """Features of a row that are numbers, and what brings each to mean 0 and deviation 1.
+    """Numbers that are features, and what brings each to mean 0 and deviation 1.
 
     Args:
         mean: *Shape:* ``[dim]``.
         deviation: *Shape:* ``[dim]``; 1 for a feature that never changes.
+        of_words: Whether each word of a row has such numbers, and not the row.
     """
 
-    def __init__(self, column: str, mean: Sequence[float], deviation: Sequence[float]) -> None:
-        self.column = column
+    def __init__(
+        self,
+        column: str,
+        mean: Sequence[float],
+        deviation: Sequence[float],
+        of_words: bool = False,
+    ) -> None:
+        self.column, self.of_words = column, of_words
         self.mean = np.asarray(mean, dtype=np.float64)
         self.deviation = np.asarray(deviation, dtype=np.float64)
         good = self.mean.shape == self.deviation.shape and (self.deviation > LEAST).all()
@@ -152,44 +159,26 @@ class Numbers(Saved):
         with np.errstate(over="ignore"):
             return ((values - self.mean) / self.deviation).astype(np.float32)
 
-    @staticmethod
-    def read(value: Any, name: str, row: int) -> list[list[float]]:
-        """The lists of numbers in one cell: here one."""
-        return [numbers_in(value, name, row)]
-
-
-class WordNumbers(Numbers):
-    """Features of each word that are numbers: a cell is a list, as JSON, with a list for each."""
-
-    @staticmethod
-    @override
-    def read(value: Any, name: str, row: int) -> list[list[float]]:
-        words = list_in(value)
-        if not isinstance(words, list) or not all(isinstance(each, list) for each in words):
-            raise DataError(
-                f"Row {row}, column '{name}': wanted a list of numbers for each word, as "
-                f"[[0.5, 2], [1, 0]], found {value!r:.80}."
-            )
-        return [numbers_in(each, name, row) for each in words]
-
 
 @columns.register("numbers")
 class NumbersColumn(Column):
-    """A fixed number of numbers a row, normalized: dense features."""
+    """A fixed number of numbers a row, or a word, normalized: dense features."""
 
     kind = "numbers"
     sorted = False
-    fixed = True
     dtype = np.float32
 
     def __init__(self, name: str, numbers: Numbers) -> None:
         super().__init__(name, dense=numbers)
-        self.numbers = numbers
+        self.numbers, self.fixed = numbers, not numbers.of_words
+        self.width = numbers.dim if numbers.of_words else 1
 
     @override
     def encode(self, values: Sequence[Any]) -> Ragged:
-        dim = self.numbers.dim
-        cells = [self.numbers.read(value, self.name, row) for row, value in enumerate(values)]
+        dim, of_words = self.numbers.dim, self.numbers.of_words
+        cells = [
+            lists_in(each, self.name, row, of_words=of_words) for row, each in enumerate(values)
+        ]
         lists = [(row, numbers) for row, cell in enumerate(cells) for numbers in cell]
         for row, numbers in lists:
             if len(numbers) != dim:
@@ -205,30 +194,19 @@ class NumbersColumn(Column):
 
     @override
     def check_beside(self, role: str, columns: Mapping[str, Column]) -> None:
-        if ("words" in columns) != isinstance(self.numbers, WordNumbers):
+        if ("words" in columns) != self.numbers.of_words:
             kind, each = ("words", "word") if "words" in columns else ("fitted", "text")
             raise UserError(
                 f"The numbers in '{self.name}' must be a list for each {each}: set "
                 f"{role}.type={kind}."
             )
 
-
-@columns.register("word_numbers")
-class WordNumbersColumn(NumbersColumn):
-    """A fixed number of numbers of each word, normalized."""
-
-    kind = "word_numbers"
-    fixed = False
-    numbers: WordNumbers
-
-    def __init__(self, name: str, numbers: WordNumbers) -> None:
-        super().__init__(name, numbers)
-        self.width = numbers.dim
-
     @override
     def check(self, encoded: Mapping[str, Ragged], kinds: Mapping[str, Column]) -> None:
+        if not self.numbers.of_words:
+            return
         own = next(role for role, column in kinds.items() if column is self)
-        lists, words = encoded[own].lengths // self.width, encoded["words"].lengths
+        lists, words = self.places(encoded[own]), encoded["words"].lengths
         if len(wrong := np.flatnonzero(lists != words)):
             row = int(wrong[0])
             raise DataError(
@@ -246,43 +224,40 @@ class FittedNumbers(Component):
         """The column: ``[0.5, 2]`` as JSON, or numbers with spaces or commas between."""
         normalize: bool = True
         """Whether each is brought to mean 0 and deviation 1."""
-        made: ClassVar[type[Numbers]] = Numbers
+        of_words: ClassVar[bool] = False
 
         @override
         def build(  # type: ignore[override]  # what is built of is named, for the planner
             self, *, train_data: Iterable[Mapping[str, Any]]
         ) -> Numbers:
-            count, first, total, squares = 0, np.zeros(0), np.zeros(0), np.zeros(0)
+            lists = list[list[float]]()
 
-            def read(row: int, cell: Any) -> list[NDArray[np.float64]]:
-                lists = [np.array(each) for each in self.made.read(cell, self.column, row)]
-                dim = len(first) if count else len(next(iter(lists), ()))
-                if len(other := [each for each in lists if len(each) != dim]):
+            def read(row: int, cell: Any) -> list[list[float]]:
+                found = lists_in(cell, self.column, row, of_words=self.of_words)
+                dim = len(lists[0] if lists else found[0] if found else ())
+                if other := [each for each in found if len(each) != dim]:
                     raise DataError(
                         f"Row {row}, column '{self.column}': wanted {dim} numbers as in the first "
                         f"row, found {len(other[0])}."
                     )
-                return lists
+                return found
 
-            for numbers in read_training(
-                train_data, [self.column], read, purpose="of numbers", setting="dense.column"
-            ):
-                if not count:
-                    first, total, squares = numbers, 0 * numbers, 0 * numbers
-                # Sums about the first row: those about zero lose all digits of a large mean.
-                moved = numbers - first
-                count, total, squares = count + 1, total + moved, squares + moved**2
-            if not len(first):
+            told = {"purpose": "of numbers", "setting": "dense.column"}
+            for each in read_training(train_data, [self.column], read, **told):
+                lists.append(each)
+            table = np.array(lists, dtype=np.float64)
+            if not table.size:
                 raise DataError(
                     f"The column '{self.column}' of train_data has no number to take dense "
                     "features from."
                 )
-            if not self.normalize:
-                return self.made(self.column, [0.0] * len(first), [1.0] * len(first))
-            variance = np.maximum(squares / count - (total / count) ** 2, 0)
-            deviation = np.sqrt(variance)
-            deviation = np.where(deviation > LEAST, deviation, 1.0)
-            return self.made(self.column, (first + total / count).tolist(), deviation.tolist())
+            mean, deviation = np.zeros(table.shape[1]), np.ones(table.shape[1])
+            if self.normalize:
+                # About the first row: sums about zero lose all digits of a large mean.
+                moved = table - table[0]
+                mean, deviation = table[0] + moved.mean(axis=0), moved.std(axis=0)
+            deviation[deviation <= LEAST] = 1.0
+            return Numbers(self.column, mean.tolist(), deviation.tolist(), self.of_words)
 
 
 @registries.dense.register("words")
@@ -292,7 +267,20 @@ class FittedWordNumbers(FittedNumbers):
     class Config(FittedNumbers.Config):
         """``column`` has a list of numbers for each word, as JSON: ``[[0.5, 2], [1, 0]]``."""
 
-        made = WordNumbers
+        of_words = True
+
+
+def lists_in(value: Any, name: str, row: int, *, of_words: bool) -> list[list[float]]:
+    """The lists of numbers in one cell: one, or with ``of_words`` one for each word, as JSON."""
+    if not of_words:
+        return [numbers_in(value, name, row)]
+    words = list_in(value)
+    if not isinstance(words, list) or not all(isinstance(each, list) for each in words):
+        raise DataError(
+            f"Row {row}, column '{name}': wanted a list of numbers for each word, as "
+            f"[[0.5, 2], [1, 0]], found {value!r:.80}."
+        )
+    return [numbers_in(each, name, row) for each in words]
 
 
 def numbers_in(value: Any, name: str, row: int) -> list[float]:

@@ -12,14 +12,13 @@ from textmill.data.column_batch import ColumnBatch
 from textmill.errors import UserError
 from textmill.models.parsers.rnng import Rnng
 from textmill.tasks import registries
-from textmill.tasks.column_task import UnseenLabelsConfig
 from textmill.tasks.tagging import TreeTask
 from textmill.tasks.task import Loss
 from textmill.text.columns.inputs import BesideWords, word_columns
 from textmill.text.columns.labels import TreeActionsColumn
 from textmill.text.features.labels import UNSEEN, Labels
 from textmill.text.features.tree_actions import TreeActions
-from textmill.text.processors.tagging import TreeCheck, TreesText
+from textmill.text.processors.tagging import TreesText
 from textmill.text.tokenizers.tokenizer import Tokenizer
 
 
@@ -32,23 +31,17 @@ class ShiftReduceParsing(TreeTask):
     its own; its score is its probability. The loss is that of an action.
     """
 
-    class Config(UnseenLabelsConfig):
-        column: str = "source"
-        """The column of the sentence: text, split at white space, or a list."""
-        max_length: int = 256
-        """Most words of a sentence."""
+    class Config(TreeTask.Config):
         over_length: Literal["skip", "error"] = "error"
         """What happens to a longer sentence: error refuses it; skip leaves it out of training and
         evaluation, and counts it. In prediction the words after the limit are left out."""
         beam_size: int = 1
         """Trees that are followed at once; 1 takes the likeliest action each time."""
 
-        def __post_init__(self) -> None:
-            require(self, "task", sizes=["max_length", "beam_size"])
-
         @override
-        def row_check(self, labels: Any = None) -> TreeCheck | None:
-            return labels and TreeCheck(self.column, labels.column)
+        def __post_init__(self) -> None:
+            super().__post_init__()
+            require(self, "task", sizes=["beam_size"])
 
     config: Config
     module: Rnng

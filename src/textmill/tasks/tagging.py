@@ -342,6 +342,19 @@ def _scheme(chosen: str, labels: Labels) -> Scheme | None:
 class TreeTask(ColumnsTask):
     """Base of tasks whose answer is a tree over the words of its sentence."""
 
+    class Config(UnseenLabelsConfig):
+        column: str = "source"
+        """The column of the sentence: text, split at white space, or a list."""
+        max_length: int = 256
+        """Most words of a sentence."""
+
+        def __post_init__(self) -> None:
+            require(self, "task", sizes=["max_length"])
+
+        @override
+        def row_check(self, labels: Any = None) -> TreeCheck | None:
+            return labels and TreeCheck(self.column, labels.column)
+
     text: TreesText
 
     @override
@@ -351,8 +364,7 @@ class TreeTask(ColumnsTask):
     @override
     def measure(self, metrics: Metrics, answers: Sequence[Parsed], rows: Rows) -> None:
         column: TreesColumn = self.text.tags
-        # Written as answers are: white space around brackets is no part of a tree.
-        gold = [column.written(*column.parts(row[column.name])) for row in rows]
+        gold = [column.written(row[column.name]) for row in rows]
         given = [answer.tree for answer in answers]
         metrics["exact_match"].update(given, [[tree] for tree in gold])
         metrics["trees"].update(gold, given)
@@ -368,27 +380,16 @@ class TreeTagging(TreeTask, TagTask):
     :class:`~textmill.tasks.generation.SemanticParsing` is.
     """
 
-    class Config(UnseenLabelsConfig):
-        column: str = "source"
-        """The column of the sentence: text, split at white space, or a list."""
-        max_length: int = 256
-        """Most words of a sentence."""
+    class Config(TreeTask.Config):
         loss: AutoLoss.Config | LabelLoss.Config | None = None
         """The loss of a word, for a model without a random field; null and auto are
         cross_entropy."""
-
-        def __post_init__(self) -> None:
-            require(self, "task", sizes=["max_length"])
-
-        @override
-        def row_check(self, labels: Any = None) -> TreeCheck | None:
-            return labels and TreeCheck(self.column, labels.column)
 
     text: TreesText
 
     @override
     def text_of(self, words: dict[str, Column], labels: Labels) -> TreesText:
-        if not isinstance(labels, TreeTags):
+        if type(labels) is not TreeTags:
             raise UserError(
                 "The labels of words must be what opens and closes at them: set labels.type=trees."
             )

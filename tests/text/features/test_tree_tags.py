@@ -90,7 +90,7 @@ def test_a_training_row_without_a_tree_is_named(row):
 
 
 def test_without_an_intent_there_is_no_tree():
-    with pytest.raises(UserError, match="No tag of a word opens an intent"):
+    with pytest.raises(UserError, match="No label opens an intent"):
         TreeTags(["O", "]"])
     with pytest.raises(DataError, match="No row of train_data has a tree"):
         FittedTreeTags.Config().build(train_data=[])

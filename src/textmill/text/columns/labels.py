@@ -12,8 +12,8 @@ from textmill.text.cells import unlisted, words_in
 from textmill.text.columns.column import Column, columns
 from textmill.text.features.labels import UNSEEN, Labels, one_label, split_labels
 from textmill.text.features.slots import Slots
-from textmill.text.features.tree_actions import TreeActions, actions_of_tags, tree_of_actions
-from textmill.text.features.tree_tags import TreeTags, read_cell, tree_of_tags
+from textmill.text.features.tree_actions import TreeActions
+from textmill.text.features.tree_tags import TreeTags, read_cell
 from textmill.text.ragged import Ragged
 
 
@@ -171,27 +171,28 @@ class TreesColumn(TagsColumn):
     """Trees of intents and slots, written in brackets, as the numbers of their words' tags."""
 
     kind = "trees"
+    labels: TreeTags
 
     def __init__(self, labels: TreeTags) -> None:
         super().__init__(labels)
-        self.root = labels.root
 
     @override
     def names(self, value: Any, *, row: int = 0) -> list[str]:
-        return self.parts(value, row=row)[1]
+        return self.labels.of_tags(self.parts(value, row)[1])
 
     @override
     def cells(self, encoded: Sequence[Any], texts: Sequence[Any]) -> Sequence[Any]:
         pairs = zip(texts, super().cells(encoded, texts), strict=True)
-        return [self.written(text.split(), names) for text, names in pairs]
+        return [self.labels.tree(text.split(), names) for text, names in pairs]
 
-    def parts(self, value: Any, *, row: int = 0) -> tuple[list[str], list[str]]:
-        """The words of a tree, and the labels that stand for it."""
+    def parts(self, value: Any, row: int = 0) -> tuple[list[str], list[str]]:
+        """The words of a tree, and a tag for each."""
         return read_cell(unlisted(value), column=self.name, row=row)
 
-    def written(self, words: Sequence[str], names: Sequence[str]) -> str:
-        """The tree of words that labels stand for."""
-        return tree_of_tags(words[: len(names)], names, root=self.root)
+    def written(self, value: Any) -> str:
+        """A tree as answers are written: white space around brackets is no part of it."""
+        words, tags = self.parts(value)
+        return self.labels.tree(words, self.labels.of_tags(tags))
 
 
 @columns.register("tree_actions")
@@ -201,14 +202,4 @@ class TreeActionsColumn(TreesColumn):
     kind = "tree_actions"
 
     def __init__(self, labels: TreeActions) -> None:
-        TagsColumn.__init__(self, labels)
-        self.root = labels.root
-
-    @override
-    def parts(self, value: Any, *, row: int = 0) -> tuple[list[str], list[str]]:
-        words, tags = super().parts(value, row=row)
-        return words, actions_of_tags(tags)
-
-    @override
-    def written(self, words: Sequence[str], names: Sequence[str]) -> str:
-        return tree_of_actions(words, names, root=self.root)
+        super().__init__(labels)

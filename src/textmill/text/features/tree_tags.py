@@ -11,7 +11,7 @@ how many levels two neighbouring words share; with absolute openings a tag is re
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 from typing_extensions import override
 
@@ -30,6 +30,8 @@ MARK = re.compile(r"\[(?:IN|SL):[^\s\[\]]*|\]|[^\s\]]+")
 """The marks and words of a tree as it is written."""
 OPENED = re.compile(r"\[([^\[\]]+)")
 """Finds the labels of what a tag opens."""
+INTENT = re.compile(r"\[?(IN:[^\[\]]+)")
+"""Finds the intent that a tag, or an action, opens first."""
 
 
 def tags_of_tree(text: str) -> tuple[list[str], list[str]]:
@@ -89,11 +91,20 @@ class TreeTags(Labels):
 
     def __init__(self, names: Iterable[str], *, column: str = "target") -> None:
         super().__init__(names, column=column, multiple=True)
-        opened = next((name for name in self.names if name.startswith("[IN:")), None)
-        if opened is None:
-            raise UserError(f"No tag of a word opens an intent, as [IN:CALL. {self.listed}")
-        self.root = OPENED.findall(opened)[0]
-        """The outermost intent of a tree whose first word has none."""
+        opens = (match for match in map(INTENT.match, self.names) if match)
+        if (first := next(opens, None)) is None:
+            raise UserError(f"No label opens an intent, such as IN:CALL. {self.listed}")
+        self.root = first[1]
+        """The outermost intent of a tree that has none, such as that of no word."""
+
+    @staticmethod
+    def of_tags(tags: Iterable[str]) -> list[str]:
+        """The labels of a tree, of which each word has a tag."""
+        return list(tags)
+
+    def tree(self, words: Sequence[str], names: Sequence[str]) -> str:
+        """The tree of words that labels stand for."""
+        return tree_of_tags(words[: len(names)], names, root=self.root)
 
 
 @registries.labels.register("trees")
@@ -103,19 +114,21 @@ class FittedTreeTags(Component):
     class Config(BaseConfig):
         column: str = "target"
         """The column of the rows."""
+        made: ClassVar[type[TreeTags]] = TreeTags
 
         @override
         def build(  # type: ignore[override]  # what is built of is named, for the planner
             self, *, train_data: Iterable[Mapping[str, Any]]
         ) -> TreeTags:
-            found = read_training(
+            tags = read_training(
                 train_data,
                 [self.column],
                 lambda row, cell: read_cell(cell, column=self.column, row=row)[1],
                 purpose="to take trees from",
                 setting="labels.column",
             )
-            return TreeTags(names_in(found, "tree", self.column), column=self.column)
+            names = self.made.of_tags(names_in(tags, "tree", self.column))
+            return self.made(dict.fromkeys(names), column=self.column)
 
 
 def read_cell(value: Any, *, column: str, row: int) -> tuple[list[str], list[str]]:

@@ -203,5 +203,5 @@ class TreesText(TagsText):
     @override
     def completed(self, answer: Parsed, row: Mapping[str, Any]) -> Parsed:
         column = self.inputs["words"].name
-        tree = self.tags.written(words_in(cell_at(row, column), column, 0), answer.tags)
+        tree = self.tags.labels.tree(words_in(cell_at(row, column), column, 0), answer.tags)
         return Parsed(answer.tags, answer.scores, tree)

@@ -10,7 +10,7 @@ import pytest
 from textmill.cli.main import main
 from textmill.preflight.check import check
 from textmill.runtime.disk import operations
-from textmill.text.processors.text_processor import Seq2SeqText
+from textmill.text.processors.seq2seq import Seq2SeqText
 from textmill.training import Trainer
 
 SCRIPT = '''

@@ -162,7 +162,7 @@ def test_the_sum_is_the_same_to_the_bit(number):
 
 
 BAD = {
-    "-1": "wanted a weight of 0 or more, found '-1'",
+    "-1": "wanted a number of 0 or more, found '-1'",
     "much": "wanted a number, found 'much'",
     "nan": "wanted a finite number, found 'nan'",
     "1e39": "wanted a number that a float32 holds, found '1e39'",
@@ -201,6 +201,12 @@ def test_a_run_names_the_line_and_what_has_no_weights(tmp_path, monkeypatch):
 def test_a_row_to_predict_needs_no_weight(task):
     assert "weight" in task.text.target_columns
     assert "weight" not in task.asked(next(rows()))
+
+
+def test_a_prefix_of_an_answer_needs_none_either(tmp_path):
+    task = made(tmp_path, "targets", "task.answer_prefix='[IN:A'")
+    (answer,) = task.predict([{"source": "Ann met Bob"}])
+    assert answer.text.startswith("[IN:A")
 
 
 def test_the_linear_classifier_of_a_frame_is_fitted_to_weighted_rows(tmp_path):

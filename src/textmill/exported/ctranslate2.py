@@ -29,14 +29,14 @@ from textmill.runtime.devices import usable_cores
 from textmill.runtime.files import parse_json, read_all
 from textmill.text.answers import Translated
 from textmill.text.processors.language_model import Continued, LanguageText
-from textmill.text.processors.text_processor import (
+from textmill.text.processors.seq2seq import (
     CHARACTERS_A_TOKEN,
     Seq2SeqText,
-    load_text_processor,
     prefix_ids,
     prefix_of,
     source_text,
 )
+from textmill.text.processors.text_processor import load_text_processor
 from textmill.text.tokenizers.tokenizer import VocabInfo
 
 SHORT = 1 << 16
@@ -405,12 +405,12 @@ class ExportedSeq2Seq(ExportedPredictor):
 
     def _refuse(self, row: Row) -> None:
         # A text that is much too long need not be encoded to know it.
-        source, limit = source_text(row), self.text.limits["source"]
+        source, limit = source_text(row), self.text.limits.get("source")
         if limit is not None and len(source) > CHARACTERS_A_TOKEN * limit:
             raise self._too_long()
 
     def _too_long(self) -> DataError:
-        limit = self.text.limits["source"]
+        limit = self.text.limits.get("source")
         return DataError(f"'source' is longer than the {limit} tokens the model takes.")
 
 

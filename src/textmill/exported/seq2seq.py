@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 from textmill.text.answers import Generated, Translated
 from textmill.text.cells import Rows, joined_text
-from textmill.text.processors.text_processor import Seq2SeqText
+from textmill.text.processors.seq2seq import Seq2SeqText
 from textmill.text.tokenizers.word_tokenizer import WordTokenizer, unknown_words, with_unknown
 
 

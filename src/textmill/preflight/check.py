@@ -41,7 +41,7 @@ from textmill.tasks.batches.row_batches import RowBatches
 from textmill.tasks.batches.user_batches import ReadyBatches, known_length
 from textmill.tasks.evaluation import evaluate
 from textmill.tasks.task import Batches, Task, loss_of
-from textmill.text.processors.text_processor import Seq2SeqText
+from textmill.text.processors.seq2seq import Seq2SeqText
 from textmill.training.progress import Every
 from textmill.training.run_setup import check_takes_task, check_trainer
 

@@ -33,7 +33,7 @@ from textmill.tasks.task import AnsweredConfig, Batches, Loss, Outputs, Row, Tas
 from textmill.text.cells import RowCheck, Rows
 from textmill.text.columns.column import Column
 from textmill.text.columns.dictionary import DictionaryColumn
-from textmill.text.columns.numbers import WeightColumn
+from textmill.text.columns.numbers import NumberColumn
 from textmill.text.columns.texts import TextsColumn
 from textmill.text.columns.token_ids import IdsColumn
 from textmill.text.processors.column_processor import WEIGHTS, ColumnsText
@@ -144,7 +144,9 @@ class ColumnsTask(Task):
     def with_weights(self, targets: Mapping[str, Column]) -> dict[str, Column]:
         """The columns of targets, and those of weights that the settings name."""
         named = {role: getattr(self.config, role, None) for role in WEIGHTS}
-        return {**targets} | {role: WeightColumn(name) for role, name in named.items() if name}
+        return {**targets} | {
+            role: NumberColumn(name, least=0.0) for role, name in named.items() if name
+        }
 
     def weights(self, batch: ColumnBatch, role: str = "weight") -> Tensor | None:
         """The weight of each row; None if all count alike. *Shape:* :math:`(B)`."""

@@ -20,7 +20,7 @@ from textmill.tasks.generation import SemanticParsing
 from textmill.tasks.task import Loss, Metrics, Outputs, Row
 from textmill.text.answers import Translated
 from textmill.text.cells import Rows
-from textmill.text.processors.text_processor import prefix_of
+from textmill.text.processors.seq2seq import prefix_of
 from textmill.text.tokenizers.tokenizer import Tokenizer
 
 

@@ -17,7 +17,7 @@ from textmill.data.batches import EpochBatches
 from textmill.data.batching import Batching
 from textmill.data.seq2seq_batch import Seq2SeqBatch, collate_seq2seq
 from textmill.data.store.tokens import encoded_rows, kept_fingerprint
-from textmill.errors import CheckpointError, DataError, UserError
+from textmill.errors import DataError, UserError
 from textmill.exported.seq2seq import translated
 from textmill.metrics.metric import Metric
 from textmill.metrics.streaming import Accuracy, Perplexity
@@ -34,18 +34,16 @@ from textmill.text.answers import Translated
 from textmill.text.cells import Rows
 from textmill.text.columns.dictionary import Dictionary
 from textmill.text.columns.inputs import columns_beside
-from textmill.text.columns.numbers import WeightColumn
-from textmill.text.columns.token_ids import TextColumn
-from textmill.text.processors.text_processor import (
+from textmill.text.columns.numbers import NumberColumn
+from textmill.text.processors.seq2seq import (
     CHARACTERS_A_TOKEN,
-    Encoded,
     Seq2SeqText,
-    TextProcessor,
     longest_texts,
     prefix_ids,
     prefix_of,
     source_text,
 )
+from textmill.text.processors.text_processor import Encoded
 from textmill.text.ragged import Ragged
 from textmill.text.tokenizers.tokenizer import Tokenizer
 
@@ -147,10 +145,9 @@ class Seq2Seq(Task):
         dictionary: Dictionary | None = None,
     ) -> None:
         self.config, self.module = config, module
-        text = TextColumn("source", tokenizer)
-        beside = columns_beside("source", text, {"dictionary": dictionary})
+        beside = columns_beside("source", "source", {"dictionary": dictionary})
         if config.weight is not None:
-            beside["weight"] = WeightColumn(config.weight)
+            beside["weight"] = NumberColumn(config.weight, least=0.0)
         source, target = config.max_source_length, config.max_target_length
         longest = longest_input(module)
         if longest is not None:  # of a target the last token is never read
@@ -165,18 +162,6 @@ class Seq2Seq(Task):
         self.pad_idx = tokenizer.vocab_info.pad_idx
         self.eos_idx = tokenizer.vocab_info.eos_idx
         self.unk_idx = tokenizer.vocab_info.unk_idx
-
-    @override
-    def use_text(self, text: TextProcessor) -> None:
-        own = self.text.limits
-        super().use_text(text)
-        for side, limit in self.text.limits.items():
-            most = own[side]
-            if most is not None and (limit is None or limit > most):
-                raise CheckpointError(
-                    f"the saved text processor takes a {side} of {limit or 'any number of'} "
-                    f"tokens, but the task at most {most}"
-                )
 
     @override
     def batches(self, data: Iterable[Any], *, train: bool, seed: int) -> Batches:
@@ -222,8 +207,7 @@ class Seq2Seq(Task):
         most = f"{limits['source']} source or {limits['target']} target tokens"
         if skip and not train and len(over):
             over, targets = (
-                np.flatnonzero(columns[side].lengths > (np.inf if limit is None else limit))
-                for side, limit in limits.items()
+                np.flatnonzero(columns[side].lengths > limit) for side, limit in limits.items()
             )
             most = f"{limits['source']} source tokens"
             if len(cut := np.setdiff1d(targets, over)):
@@ -492,8 +476,6 @@ class Seq2Seq(Task):
         source = source_text(row)
         prefix_ids(self.text, [prefix_of(row, self.config.answer_prefix)])
         limit = self.text.limits["source"]
-        if limit is None:
-            return
         # A token can stand for many characters, but not for this many: no need to encode to know.
         too_long = len(source) > CHARACTERS_A_TOKEN * limit
         if too_long or len(self.text.encode([row], with_targets=False).over_length):

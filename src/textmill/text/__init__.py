@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING
 from textmill.config.public_names import on_first_use
 
 if TYPE_CHECKING:
+    from textmill.text.processors.seq2seq import Seq2SeqText as Seq2SeqText
     from textmill.text.processors.text_processor import Encoded as Encoded
-    from textmill.text.processors.text_processor import Seq2SeqText as Seq2SeqText
     from textmill.text.processors.text_processor import TextProcessor as TextProcessor
     from textmill.text.processors.text_processor import load_text_processor as load_text_processor
     from textmill.text.ragged import Ragged as Ragged

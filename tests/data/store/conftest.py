@@ -6,7 +6,7 @@ import pytest
 
 from textmill.data.rows import Rows
 from textmill.data.store import tokens
-from textmill.text.processors.text_processor import Seq2SeqText
+from textmill.text.processors.seq2seq import Seq2SeqText
 from textmill.text.tokenizers.sentencepiece import MultilingualTokenizer, train_sentencepiece
 
 WORDS = [

@@ -24,7 +24,8 @@ from textmill.data.store.tokens import (
 )
 from textmill.data.text_pairs import TextPairs
 from textmill.errors import DataError
-from textmill.text.processors.text_processor import Seq2SeqText, load_text_processor
+from textmill.text.processors.seq2seq import Seq2SeqText
+from textmill.text.processors.text_processor import load_text_processor
 from textmill.text.tokenizers.sentencepiece import MultilingualTokenizer
 
 MARK = "ab" * 32

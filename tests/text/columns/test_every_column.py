@@ -23,7 +23,6 @@ from textmill.text.columns.numbers import (
     NumberColumn,
     Numbers,
     NumbersColumn,
-    WeightColumn,
 )
 from textmill.text.columns.texts import END, ContextColumn, TextsColumn
 from textmill.text.columns.token_ids import TextColumn
@@ -124,7 +123,7 @@ CASES = {
         NgramsColumn("c", NgramTokenizer({"wake": 2, "up": 1, "me up": 1}, {"wa": 2}, rows=2)),
         ["Wake me up!", "", ["wake"]], [[2, 3, 4, 5], [], [2, 5]], 7,
     ),
-    "weight": Case(WeightColumn("c"), ["0", 0.5], [[0.0], [0.5]], "-1"),
+    "weight": Case(NumberColumn("c", least=0.0), ["0", 0.5], [[0.0], [0.5]], "-1"),
     "numbers of words": Case(
         NumbersColumn("c", Numbers("c", [1.0, 0.0], [2.0, 1.0], of_words=True)),
         ["[[3, 4], [1, 0]]", "[]"], [[1.0, 4.0, 0.0, 0.0], []], "[[1, 2], [1]]",

@@ -36,7 +36,7 @@ from textmill.tasks.column_task import ColumnsTask
 from textmill.tasks.language_model import LanguageModeling
 from textmill.tasks.seq2seq import Seq2Seq
 from textmill.tasks.task import Row, Task
-from textmill.text.processors.text_processor import source_text
+from textmill.text.processors.seq2seq import source_text
 from textmill.text.tokenizers.pretrained import PretrainedSentencePiece, PretrainedTokenizer
 
 GenerativeTask = Seq2Seq | LanguageModeling

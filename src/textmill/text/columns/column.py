@@ -21,7 +21,7 @@ columns = Registry(
         "textmill.text.columns.labels": [
             *("label", "labels", "slots", "tags", "tree_actions", "trees")
         ],
-        "textmill.text.columns.numbers": ["number", "numbers", "weight"],
+        "textmill.text.columns.numbers": ["number", "numbers"],
         "textmill.text.processors.question_answering": ["answers", "matches", "passage"],
         "textmill.text.processors.extract": ["overlaps", "sentences"],
         "textmill.text.columns.texts": ["context", "texts"],

@@ -76,7 +76,7 @@ def text_columns(
 ) -> dict[str, Column]:
     """The columns of a text, or of several, and of what stands beside it, by role."""
     text = _first(TextColumn, column, tokenizer, max_length, max_texts)
-    return {"text": text, **columns_beside("text", text, beside)}
+    return {"text": text, **columns_beside("text", column, beside)}
 
 
 def _first(
@@ -98,20 +98,20 @@ def word_columns(
 ) -> dict[str, Column]:
     """The columns of words, or of texts in their place, and of what stands beside, by role."""
     words = _first(WordsColumn, column, tokenizer, max_length, max_texts)
-    return {"words": words, **columns_beside("words", words, beside)}
+    return {"words": words, **columns_beside("words", column, beside)}
 
 
-def columns_beside(role: str, text: Column, beside: Mapping[str, Any]) -> dict[str, Column]:
-    """The columns of what a recipe has beside the text or the words of a role, by their roles."""
+def columns_beside(role: str, name: str, beside: Mapping[str, Any]) -> dict[str, Column]:
+    """The columns of what a recipe has beside the text or words of a role and column, by role."""
     found: dict[str, Column] = {}
-    for name, feature in beside.items():
+    for own, feature in beside.items():
         if isinstance(feature, Numbers):
-            found[name] = NumbersColumn(feature.column, feature)
+            found[own] = NumbersColumn(feature.column, feature)
         elif isinstance(feature, Dictionary):
             kind = PhrasesColumn if isinstance(feature, Phrases) else GivenKindsColumn
-            found[name] = kind(feature, text=role)
-        elif name == "ngrams" and feature is not None:
-            found[name] = NgramsColumn(text.name, feature)
+            found[own] = kind(feature, text=role)
+        elif own == "ngrams" and feature is not None:
+            found[own] = NgramsColumn(name, feature)
         elif feature is not None:
-            found[name] = WORD_KINDS[name](feature)
+            found[own] = WORD_KINDS[own](feature)
     return found

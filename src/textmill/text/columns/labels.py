@@ -200,6 +200,7 @@ class TreeActionsColumn(TreesColumn):
     """Trees of intents and slots, written in brackets, as the numbers of their actions."""
 
     kind = "tree_actions"
+    labels: TreeActions
 
     def __init__(self, labels: TreeActions) -> None:
         super().__init__(labels)

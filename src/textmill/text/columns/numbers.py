@@ -32,15 +32,18 @@ class NumberColumn(Column):
     Args:
         span: The least and the greatest number there may be, which become 0 and 1; None: numbers
             stay as they are.
+        least: The least number there may be; None is no limit.
     """
 
     kind = "number"
     dtype = np.float32
     single = True
 
-    def __init__(self, name: str, *, span: tuple[float, float] | None = None) -> None:
+    def __init__(
+        self, name: str, *, span: tuple[float, float] | None = None, least: float | None = None
+    ) -> None:
         super().__init__(name)
-        self.span = span
+        self.span, self.least = span, least
         if span is not None and not (-LARGEST <= span[0] < span[1] <= LARGEST):
             raise UserError(
                 f"The span of the numbers of '{name}' must be finite and rise, but is from "
@@ -64,6 +67,11 @@ class NumberColumn(Column):
 
     def _scaled(self, value: Any, row: int) -> float:
         number = _number(value, self.name, row)
+        if self.least is not None and number < self.least:
+            raise DataError(
+                f"Row {row}, column '{self.name}': wanted a number of {self.least:g} or more, "
+                f"found {value!r:.80}."
+            )
         if self.span is None:
             if abs(number) > LARGEST:
                 raise _too_large(value, self.name, row)
@@ -75,27 +83,6 @@ class NumberColumn(Column):
                 f"found {value!r:.80}."
             )
         return (number - low) / (high - low)
-
-
-@columns.register("weight")
-class WeightColumn(NumberColumn):
-    """How often a row counts, as if it were there so often: one number a row, 0 or more."""
-
-    kind = "weight"
-
-    def __init__(self, name: str) -> None:
-        super().__init__(name)
-
-    @override
-    def encode(self, values: Sequence[Any]) -> Ragged:
-        made = super().encode(values)
-        if len(negative := np.flatnonzero(made.values < 0)):
-            row = int(negative[0])
-            raise DataError(
-                f"Row {row}, column '{self.name}': wanted a weight of 0 or more, found "
-                f"{values[row]!r:.80}."
-            )
-        return made
 
 
 @dataclass(frozen=True)

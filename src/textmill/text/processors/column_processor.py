@@ -13,14 +13,14 @@ from textmill.errors import UserError
 from textmill.text.cells import Rows, cell_at, values_of, whole_column
 from textmill.text.columns.column import Column, ColumnKind
 from textmill.text.columns.inputs import BESIDE_TEXT, BESIDE_WORDS
-from textmill.text.columns.numbers import WeightColumn
+from textmill.text.columns.numbers import NumberColumn
 from textmill.text.columns.token_ids import IdsColumn
 from textmill.text.metadata import SavedTextError, read_settings
 from textmill.text.processors.text_processor import Encoded, TextProcessor, text_processors
 
 MOST = 100
 """Columns that a saved path may name."""
-WEIGHTS: Final[Mapping[str, ColumnKind]] = dict.fromkeys(("weight", "slot_weight"), WeightColumn)
+WEIGHTS: Final[Mapping[str, ColumnKind]] = dict.fromkeys(("weight", "slot_weight"), NumberColumn)
 """Targets that any text processor may have: how much a row counts, and its slots."""
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from textmill.config.foreign_recipes import refuse_foreign
 from textmill.config.ingredient import IngredientTable
 from textmill.config.recipe import Recipe, experiments
 from textmill.config.registry import suggest, suggest_path
@@ -116,6 +117,7 @@ def open_recipe(
         saved = _is_saved(file, node, is_run)
         named = node.entries.get("recipe")
         if not isinstance(named, Scalar):
+            refuse_foreign(file, untyped(node))
             way = "names no recipe. Add a line like 'recipe: translation/tatoeba'."
             if saved:  # a run made in Python may have none
                 way = (
@@ -214,6 +216,8 @@ def _table(name: str) -> IngredientTable:
                 f"{suggest_path(Path(name), suffixes=('.py',))}".rstrip()
             )
         return load_script(Path(name))
+    if name.endswith(".json") and Path(name).is_file():
+        refuse_foreign(Path(name), untyped(read_yaml(Path(name))))
     return table_of_experiment(name, worded("command line", "recipe"))
 
 

@@ -22,6 +22,9 @@ MAX_DEPTH = 50
 LONGEST_WORD = 200
 """Characters of a word that an error shows: a value may be all rows of a table."""
 
+TUPLE = "tag:yaml.org,2002:python/tuple"
+"""A list in files that Python's yaml wrote, as Model Garden's are."""
+
 _Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # the C parser is 20 times faster
 
 
@@ -112,7 +115,8 @@ class _Reader:
         if isinstance(event, yaml.AliasEvent) or event.anchor is not None:
             sign = "*" if isinstance(event, yaml.AliasEvent) else "&"
             self.refuse(event, f"'{sign}{event.anchor}': anchors and aliases are not read here.")
-        if event.tag is not None and not (isinstance(event, yaml.ScalarEvent) and event.tag == "!"):
+        plain = "!" if isinstance(event, yaml.ScalarEvent) else TUPLE
+        if event.tag not in (None, plain):
             self.refuse(event, f"the tag '{event.tag}' is not read here; write the plain value.")
         if depth > MAX_DEPTH:
             self.refuse(event, f"nested more than {MAX_DEPTH} levels deep.")

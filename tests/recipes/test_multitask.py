@@ -105,6 +105,27 @@ def test_the_same_command_finds_the_run_and_other_data_is_another(run, caplog):
         textmill.train("multitask/words", WORDS, run_dir="run")
 
 
+def test_a_task_on_other_data_is_measured_on_all_of_its_rows(data):
+    words = [w for w in WORDS if "kinds.valid" not in w] + ["kinds.train_data.holdout=0.25"]
+    settings = plan_recipe("multitask/words", words, targets=["trainer"]).plan.settings
+    assert settings["kinds"]["valid_data"]["holdout"] == 0.25
+    assert settings["more"]["valid_data"]["holdout"] == 0
+    assert settings["more"]["valid_data"]["path"] == "more.tsv"
+
+
+def test_a_run_killed_while_its_tasks_are_written_goes_on(data, monkeypatch):
+    def dies(*_):
+        raise RuntimeError("power cut")
+
+    words = [*WORDS, "trainer.max_steps=4"]
+    with monkeypatch.context() as patch:
+        patch.setattr("textmill.runs.task_folders.text_parts", dies)
+        with pytest.raises(RuntimeError, match="power cut"):
+            textmill.train("multitask/words", words, run_dir="run")
+    textmill.train("multitask/words", words, run_dir="run")
+    assert textmill.load("run/tags")("the cat runs")
+
+
 def test_exports_are_written_for_each_task(data):
     words = [*WORDS, "trainer.export=[onnx]", "trainer.max_steps=4"]
     run = textmill.train("multitask/words", words, run_dir="run")
@@ -157,6 +178,7 @@ def test_an_ingredient_of_a_task_is_tried_by_its_name(data):
         (["kinds.recipe=classification/bi"], "no recipe is called 'classification/bi'. Did you"),
         (["more.like=kind"], "more.like is 'kind', which has no recipe of its own: tags, kinds."),
         (["kinds.model.depth=2"], r": kinds\.model\.depth=2: kinds: model has no setting 'depth'"),
+        (["export.recipe=tagging/bilstm"], "a task cannot be called export: a run folder has"),
         (["kinds.recipe=multitask/words"], "'multitask/words' is of several tasks itself"),
         (["task.weights={kind: 2}"], "task.weights names 'kind'; the tasks are tags, kinds, more"),
         (["tags.model.encoder.hidden_dim=6"], "encoder of kinds is not of the size of that of t"),

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from textmill.config.ingredient import Ingredient, IngredientTable, Like
+from textmill.config.ingredient import EVALUATION_DATA, Ingredient, IngredientTable, Like
 from textmill.config.planning.plan import Plan
 from textmill.config.values.raw_values import Entries
 from textmill.config.values.yaml_files import typed_place
@@ -50,6 +50,11 @@ def holdout_words(plan: Plan, words: Sequence[str]) -> list[str]:
     Of each label a row is kept for training, where a row has one label. Settings that a run has
     written name the file of both sides: one that the words name for the training data is of both.
     """
+    if not holds_out(plan):  # without training data, nothing of a file is held out for another
+        alone = EVALUATION_DATA if "train_data" not in plan.nodes else ()
+        return [
+            f"{n}.holdout=0" for n in alone if _share(plan, n) and not _config(plan, n).held_out
+        ]
     whole = ["test_data.holdout=0"] if _share(plan, "test_data") else []
     named = [word for word in words if word.startswith("train_data.path=")]
     if named and _is_held_out(plan):

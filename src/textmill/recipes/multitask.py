@@ -20,6 +20,7 @@ from textmill.config.sources.open_recipe import Source, table_of_experiment
 from textmill.config.values.raw_values import Entries, Scalar
 from textmill.config.values.yaml_files import parse_word, typed_place
 from textmill.errors import Place, PlanError, Problem, UserError
+from textmill.run_folder.folder import WRITTEN_FOLDERS
 from textmill.tasks.several.multitask import Multitask, TaskSource
 from textmill.text.cells import joined_text
 
@@ -89,6 +90,9 @@ def _task_recipe(
 ) -> TaskRecipe:
     """A task with what files and words say of it: at the top, of the task it is like, of itself."""
     kind, named = kinds[name]
+    if name in (*WRITTEN_FOLDERS, "evaluations"):
+        text = f"a task cannot be called {name}: a run folder has another folder of that name."
+        raise PlanError([Problem(text, named.place)])
     owners, like = [name], None
     if kind == "like":
         like, recipes = named.text, {n: each for n, (k, each) in kinds.items() if k == "recipe"}

@@ -194,7 +194,7 @@ def _planned(
         implied.append(f"optimizer.lr={rate:.15g}")
     if holds_out(plan):
         table = with_held_out(source.table, plan, source.layers, said)
-        implied += holdout_words(plan, said)
+    implied += holdout_words(plan, said)
     if implied or table is not source.table:
         plan = make(table, words=[*implied, *said])
     if rate:

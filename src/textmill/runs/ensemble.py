@@ -8,11 +8,11 @@ from typing import Any
 
 from textmill.checkpoint.layout import CHECKPOINTS
 from textmill.checkpoint.manifest import manifest_of
-from textmill.checkpoint.store import Checkpoints
 from textmill.config.values.raw_values import untyped
 from textmill.errors import UserError, worded
 from textmill.inference.load import load_run, saved_nodes
 from textmill.run_folder.folder import RunFolder
+from textmill.runs.task_folders import write_run
 from textmill.tasks.several.ensemble import Ensemble, EnsembleModel, refuse_others
 
 LOG = logging.getLogger("textmill")
@@ -44,8 +44,8 @@ def ensemble(
     Raises:
         UserError: The runs do not answer alike, or the folder is there already.
     """
-    folder = RunFolder(Path(out))
-    if folder.path.exists():
+    folder = Path(out)
+    if folder.exists():
         way = worded("--out", "out")
         raise UserError(f"{out} is there already. Delete it, or name another folder with {way}.")
     if len(runs) < 2:
@@ -59,17 +59,13 @@ def ensemble(
     nodes = saved_nodes(Path(runs[0]), "settings").entries
     settings = {name: untyped(nodes[name]) for name in DATA if name in nodes}
     configs = {"module": made.module.config.to_dict(), "task": made.config.to_dict()}
-    folder.path.mkdir(parents=True)
-    folder.write_config(None, settings, configs, swaps={}, run=(name := folder.identity))
     key = hashlib.sha256("\n".join(each["manifest"] for each in members).encode()).hexdigest()[:12]
-    facts: dict[str, Any] = {"recipe": "ensemble", "key": key, "id": name, "members": members}
+    facts: dict[str, Any] = {"recipe": "ensemble", "key": key, "members": members}
     facts |= {n: first[n] for n in ("selected_by", "data_summary", "max_tokens") if n in first}
-    folder.write_start(Path.cwd(), facts)
-    store = Checkpoints(folder.path / CHECKPOINTS)
-    store.save(0, {"model": made.module}, write_text=made.text.save)
-    folder.write_info(finished=True, result={"steps": 0, "epochs": 0})
-    LOG.info("An ensemble of %d runs: %s", len(runs), folder.path)
-    return folder.path
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    write_run(folder, made, None, settings, configs, facts=facts)
+    LOG.info("An ensemble of %d runs: %s", len(runs), folder)
+    return folder
 
 
 def ensemble_of(tasks: Sequence[Any]) -> Ensemble:

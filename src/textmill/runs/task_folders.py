@@ -1,4 +1,4 @@
-"""The run folders of tasks that were trained together: each answers on its own, as any run."""
+"""Run folders of what no run of its own has trained: one of several tasks, or an ensemble."""
 
 import shutil
 from collections.abc import Mapping
@@ -14,7 +14,8 @@ from textmill.errors import UserError, worded
 from textmill.inference.load import text_parts
 from textmill.preflight.loadable import built_sizes
 from textmill.recipes.planning import Planned
-from textmill.run_folder.folder import PRETRAINED, RunFolder
+from textmill.run_folder.folder import PRETRAINED, RunFolder, remember_place
+from textmill.runtime.files import new_folder
 from textmill.tasks.task import Task
 
 PART = "part_of"
@@ -40,11 +41,11 @@ def write_tasks(
     for name, own in session.tasks.items():
         if planned.named[name].like is None:
             found.append(folder.path / name)
-            _write(planned, name, own, folder, data, step=step)
+            _write_task(planned, name, own, folder, data, step=step)
     return found
 
 
-def _write(
+def _write_task(
     planned: Planned,
     name: str,
     own: Session,
@@ -53,45 +54,62 @@ def _write(
     *,
     step: int,
 ) -> None:
-    part, target = planned.alone(name), RunFolder(folder.path / name)
-    if PART in target.info:
-        shutil.rmtree(target.path)
-    target.path.mkdir()
-    plan, task = part.plan, own.get("task")
-    assert isinstance(task, Task)
+    part, info, start = planned.alone(name), folder.info, f"{name}."
+    plan, task, recipe = part.plan, own.get("task"), planned.named[name].recipe
+    summary = info.get("data_summary", {})
+    data, summary = (
+        {n.removeprefix(start): of for n, of in each.items() if n.startswith(start)}
+        for each in (data, summary)
+    )
+    same = {fact: info.get(fact) for fact in ("pretrained", "max_tokens", "selected_by")}
     code = own_files([*plan_parts(plan, observers=False), *text_parts(task.text)])
-    target = RunFolder(target.path)
-    run = target.identity
-    target.write_config(
-        planned.named[name].recipe,
+    write_run(
+        folder.path / name,
+        task,
+        recipe,
         plan.settings,
         built_sizes(own, plan),
-        run=run,
+        facts={
+            "recipe": recipe,
+            "key": run_key(plan),
+            "settings_key": settings_key(plan),
+            "data": data,
+            "data_summary": summary,
+            PART: folder.identity,
+            **same,
+        },
+        step=step,
+        pretrained=folder.path / PRETRAINED,
         parts={file.name: file.sha256 for file in code},
-        swaps={},
         include=part.include,
     )
-    kept = folder.info.get("pretrained")
-    if kept and (folder.path / PRETRAINED).is_dir():
-        shutil.copytree(folder.path / PRETRAINED, target.path / PRETRAINED)
-    start = f"{name}."
-    facts: dict[str, Any] = {
-        "recipe": planned.named[name].recipe,
-        "key": run_key(plan),
-        "settings_key": settings_key(plan),
-        "id": run,
-        PART: folder.identity,
-        "pretrained": kept,
-        "max_tokens": folder.info.get("max_tokens"),
-        "data": {n.removeprefix(start): of for n, of in data.items() if n.startswith(start)},
-        "data_summary": {
-            n.removeprefix(start): of
-            for n, of in folder.info.get("data_summary", {}).items()
-            if n.startswith(start)
-        },
-        "selected_by": folder.info.get("selected_by"),
-    }
-    target.write_start(Path.cwd(), facts)
-    store = Checkpoints(target.path / CHECKPOINTS)
-    store.save(step, {"model": task.module}, write_text=task.text.save)
-    target.write_info(finished=True, result={"steps": step})
+
+
+def write_run(
+    place: Path,
+    task: Task,
+    recipe: str | None,
+    settings: Mapping[str, Any],
+    built: Mapping[str, Any],
+    *,
+    facts: Mapping[str, Any],
+    step: int = 0,
+    pretrained: Path | None = None,
+    **config: Any,
+) -> None:
+    """Writes the folder of a finished run that answers as a task does; it is whole or not there.
+
+    A folder of that name is replaced. ``config`` is what
+    :meth:`~textmill.run_folder.folder.RunFolder.write_config` takes beside.
+    """
+    with new_folder(place, replace=True) as made:
+        folder = RunFolder(made)
+        run = folder.identity
+        folder.write_config(recipe, settings, built, swaps={}, run=run, **config)
+        if pretrained is not None and pretrained.is_dir():
+            shutil.copytree(pretrained, made / PRETRAINED)
+        folder.write_start(Path.cwd(), {**facts, "id": run})
+        store = Checkpoints(made / CHECKPOINTS)
+        store.save(step, {"model": task.module}, write_text=task.text.save)
+        folder.write_info(finished=True, result={"steps": step})
+    remember_place(place)

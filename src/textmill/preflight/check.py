@@ -20,6 +20,7 @@ from textmill.config.planning.overrides import Overrides
 from textmill.config.planning.session import Session
 from textmill.config.recipe import Recipe
 from textmill.config.sources.open_recipe import stages_of
+from textmill.config.values.raw_values import Entries
 from textmill.data.seq2seq_batch import Seq2SeqBatch
 from textmill.errors import PlanError, SeveralError, TextmillError, UserError, raised_at
 from textmill.inference.load import Predictor
@@ -58,6 +59,11 @@ class Check:
     notes: list[str] = field(default_factory=list)
     """What a person should know, though it is not wrong."""
 
+    def take(self, name: str, found: "Check") -> None:
+        """Adds what was found of a stage or a task, under its name."""
+        self.problems += [f"{name}: {problem}" for problem in found.problems]
+        self.notes += [f"{name}: {note}" for note in found.notes]
+
 
 def check(
     recipe: str | Path | Recipe,
@@ -76,25 +82,22 @@ def check(
     Returns:
         All problems found; a later step that needs what is broken is left out.
     """
+    how: dict[str, Any] = {"allow_code": allow_code, "device": device}
+    stages = stages_of(recipe)
+    if not stages:
+        return _checked(recipe, words, configs, say=say, **how)
     found = Check()
-    stages: list[str | None] = [*stages_of(recipe)]
-    for stage in stages or [None]:
-        said = say if stage is None else partial(_said_of, stage, say)
-        made = _checked(
-            recipe, words, stage, configs=configs, allow_code=allow_code, device=device, say=said
-        )
-        head = "" if stage is None else f"{stage}: "
-        found.problems += [f"{head}{problem}" for problem in made.problems]
-        found.notes += [f"{head}{note}" for note in made.notes]
+    for name, settings in stages.items():
+        said = partial(_said_of, name, say)
+        found.take(name, _checked(recipe, words, [*configs, settings], say=said, **how))
     return found
 
 
 def _checked(
     recipe: str | Path | Recipe,
     words: Overrides,
-    stage: str | None,
+    configs: Sequence[str | Path | Entries],
     *,
-    configs: Sequence[str | Path],
     allow_code: bool,
     device: str,
     say: Say,
@@ -102,12 +105,7 @@ def _checked(
     found = Check()
     try:
         planned = plan_recipe(
-            recipe,
-            words,
-            configs=configs,
-            targets=["trainer"],
-            allow_code=allow_code,
-            stage=stage,
+            recipe, words, configs=configs, targets=["trainer"], allow_code=allow_code
         )
     except PlanError as error:
         found.problems += [str(problem) for problem in error.problems]
@@ -199,29 +197,9 @@ class _Walk:
         return True
 
     def run(self) -> None:
-        """Tries everything; data files are all read even if one is bad."""
-        if self.session.tasks:
-            self.several()
+        """Tries everything: of several tasks each as it would be alone, and then their trainer."""
+        if not (self.several() if self.session.tasks else self.one()):
             return
-        names = [name for name in DATA if name in self.plan.order]
-        read = [self.attempt(name, partial(self.data, name)) for name in names]
-        if not (all(read) and self.session.has("train_data") and self.session.has("task")):
-            return
-        if not self.attempt("build", self.build):
-            return
-        if auto_data(self.session) and not self.attempt("max_tokens", self.max_tokens):
-            return
-        if first := self.first_look():
-            self.say(first)
-        if not self.attempt("encode", self.encode):
-            return
-        if isinstance(self.train, ReadyBatches):
-            self.attempt("batches against the text processor", self.ready_batches)
-        self.attempt("loss and backward", self.one_step)
-        self.attempt("metrics", self.one_evaluation)
-        if not self.session.has("trainer") or self.attempt("optimizer", self.optimizer):
-            self.attempt("checkpoint", self.checkpoint)
-        self.attempt("predict", self.predict)
         if not self.session.has("trainer"):
             return  # one of several tasks
         self.attempt("trainer", self.trainer)
@@ -229,21 +207,40 @@ class _Walk:
         if exports_of(self.plan):
             self.attempt("export", self.export)
 
-    def several(self) -> None:
-        """Tries each of several tasks as it would be alone, and then their trainer."""
+    def one(self) -> bool:
+        """Tries a task; data files are all read even if one is bad."""
+        names = [name for name in DATA if name in self.plan.order]
+        read = [self.attempt(name, partial(self.data, name)) for name in names]
+        if not (all(read) and self.session.has("train_data") and self.session.has("task")):
+            return False
+        if not self.attempt("build", self.build):
+            return False
+        if auto_data(self.session) and not self.attempt("max_tokens", self.max_tokens):
+            return False
+        if first := self.first_look():
+            self.say(first)
+        if not self.attempt("encode", self.encode):
+            return False
+        if isinstance(self.train, ReadyBatches):
+            self.attempt("batches against the text processor", self.ready_batches)
+        self.attempt("loss and backward", self.one_step)
+        self.attempt("metrics", self.one_evaluation)
+        if not self.session.has("trainer") or self.attempt("optimizer", self.optimizer):
+            self.attempt("checkpoint", self.checkpoint)
+        self.attempt("predict", self.predict)
+        return True
+
+    def several(self) -> bool:
         for name, own in self.session.tasks.items():
             found, folder = Check(), self.folder / name
             folder.mkdir()
-            alone, said = self.planned.alone(name), partial(_said_of, name, self.say)
-            _Walk(alone, own, folder, found=found, say=said).run()
-            self.found.problems += [f"{name}: {problem}" for problem in found.problems]
-            self.notes += [f"{name}: {note}" for note in found.notes]
-        if not self.found.problems and self.attempt("build", self.build):
-            self.attempt("optimizer", self.optimizer)
-            self.attempt("trainer", self.trainer)
-            self.attempt("memory", lambda: held_words(str(self.task.device)))
-            if exports_of(self.plan):
-                self.attempt("export", self.export)
+            said = partial(_said_of, name, self.say)
+            _Walk(self.planned.alone(name), own, folder, found=found, say=said).run()
+            self.found.take(name, found)
+        if self.found.problems or not self.attempt("build", self.build):
+            return False
+        self.attempt("optimizer", self.optimizer)
+        return True
 
     def data(self, name: str) -> str:
         try:

@@ -18,6 +18,7 @@ from textmill.config.registry import find_name
 from textmill.config.sources.include import included, is_includable
 from textmill.config.sources.open_recipe import Source, differing, open_recipe
 from textmill.config.sources.script import table_of_module
+from textmill.config.values.raw_values import Entries
 from textmill.errors import PlanError, Problem, UserError
 from textmill.exported.formats import ExportSettings
 from textmill.recipes import defaults, registries
@@ -124,25 +125,23 @@ def plan_recipe(
     recipe: str | Path | Recipe,
     words: Overrides = (),
     *,
-    configs: Sequence[str | Path] = (),
+    configs: Sequence[str | Path | Entries] = (),
     targets: Sequence[str],
     allow_code: bool = False,
     draft: bool = False,
-    stage: str | None = None,
 ) -> Planned:
     """Plans a script, an experiment, a YAML file, a Recipe, or the recipe of a run's folder.
 
     With ``allow_code`` code that a run folder names may be executed; an incomplete recipe is no
-    error of a ``draft``, whose plan has its problems. Of a recipe that has stages one is planned.
+    error of a ``draft``, whose plan has its problems. ``configs`` are files, or what a stage sets.
 
     Raises:
         PlanError: With every problem found; not of a draft.
     """
     source, run = open_named(recipe, configs, allow_code=allow_code)
-    source = source if stage is None else source.at(stage)
     if not is_multitask(source.table):
         return _planned(source, run, words_of(words), targets=targets, draft=draft)
-    if stage is not None:
+    if any(isinstance(config, Entries) for config in configs):
         text = "stages are of one task: a stage's weights fill the module of the next."
         raise PlanError([Problem(text, None)])
     defaults = library_defaults()
@@ -230,7 +229,7 @@ def _refuse_unused(plan: Plan) -> None:
 
 
 def open_named(
-    recipe: str | Path | Recipe, configs: Sequence[str | Path], *, allow_code: bool
+    recipe: str | Path | Recipe, configs: Sequence[str | Path | Entries], *, allow_code: bool
 ) -> tuple[Source, Path | None]:
     """The recipe, and the run folder where it was named by one."""
     opened = partial(open_recipe, configs=configs, allow_code=allow_code, is_run=wrote_in)

@@ -17,6 +17,7 @@ from textmill.config.planning.session import Session
 from textmill.config.recipe import Recipe, experiments
 from textmill.config.sources.open_recipe import stages_of
 from textmill.config.sources.own_files import own_files
+from textmill.config.values.raw_values import Entries
 from textmill.data.mixture import Mixture
 from textmill.errors import RunError, UserError
 from textmill.exported.formats import format_of
@@ -107,35 +108,28 @@ def train(
         >>> run.result["best"]  # doctest: +SKIP
         {'step': 400, 'bleu': 93.1}
     """
-    asked: dict[str, Any] = {"configs": configs, "again": again, "allow_code": allow_code}
+    asked: dict[str, Any] = {"again": again, "allow_code": allow_code}
     with nullcontext(ranks) if ranks is not None else Ranks(Env.detect(device)) as ranks:
-        asked |= {"device": device, "ranks": ranks}
-        stages = stages_of(recipe)
-        if not stages:
-            return _run(recipe, overrides, run_dir=run_dir, **asked)
-        before: Run | None = None
-        for name in stages:
+        asked["ranks"] = ranks
+        run = None
+        for name, settings in stages_of(recipe).items():
             words = words_of(overrides)
-            if before is not None:
-                words = [*words, f"trainer.initialize={before.folder}"]
+            words += [] if run is None else [f"trainer.initialize={run.folder}"]
             LOG.info("Stage %s:", name)
             place = None if run_dir is None else Path(run_dir, name)
-            before = _run(recipe, words, run_dir=place, stage=name, **asked)
-        assert before is not None, "there is a stage"
-        return before
+            run = _run(recipe, words, configs=[*configs, settings], run_dir=place, **asked)
+        return run or _run(recipe, overrides, configs=configs, run_dir=run_dir, **asked)
 
 
 def _run(
     recipe: str | Path | Recipe,
     overrides: Overrides,
     *,
-    configs: Sequence[str | Path],
+    configs: Sequence[str | Path | Entries],
     run_dir: str | Path | None,
     again: bool,
     allow_code: bool,
-    device: str,
     ranks: Ranks,
-    stage: str | None = None,
 ) -> Run:
     """Trains one run, or goes on with it."""
     run = run_named(recipe)
@@ -146,7 +140,7 @@ def _run(
         if not (overrides or configs) and RunFolder(run).finished:
             return ended_run(RunFolder(run))  # whoever made it, no code is needed to say so
     planned = plan_recipe(
-        recipe, overrides, configs=configs, targets=["trainer"], allow_code=allow_code, stage=stage
+        recipe, overrides, configs=configs, targets=["trainer"], allow_code=allow_code
     )
     refuse_before_start(planned)
     start = partial(start_session, planned, env=ranks.env, overrides=tuple(words_of(overrides)))

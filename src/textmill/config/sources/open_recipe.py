@@ -39,11 +39,6 @@ class Source:
     left_out: Mapping[str, Scalar] = field(default_factory=dict)
     include: tuple[str, ...] = ()
 
-    def at(self, stage: str) -> "Source":
-        """The recipe of one of its stages, whose settings are the strongest of the files."""
-        assert self.yaml is not None, "only a file has stages"
-        return replace(self, layers=(*self.layers, stages_of(self.yaml)[stage]))
-
 
 def stages_of(recipe: object) -> dict[str, Entries]:
     """The stages of a recipe's file, in their order, each with its settings; often there are none.
@@ -73,7 +68,7 @@ def stages_of(recipe: object) -> dict[str, Entries]:
 def open_recipe(
     recipe: str | Path | Recipe,
     *,
-    configs: Sequence[str | Path] = (),
+    configs: Sequence[str | Path | Entries] = (),
     allow_code: bool = False,
     is_run: Callable[[Path], bool],
 ) -> Source:
@@ -81,7 +76,8 @@ def open_recipe(
 
     Args:
         recipe: ``path.py``, ``experiment/name`` or ``file.yaml``; from Python also a Recipe.
-        configs: Further YAML files of settings, each stronger than the one before.
+        configs: Further YAML files of settings, or settings of a stage, each stronger than the one
+            before.
         allow_code: Whether code that a run folder's file names may be executed: a script, or what
             an import path leads to.
         is_run: Whether a run wrote into a folder: what is in it, or below, is then data.
@@ -93,7 +89,11 @@ def open_recipe(
     closed: tuple[str, ...] = ()
     left_out: dict[str, Scalar] = {}
     further, include = [], list[str]()
-    for path in map(Path, configs):
+    for config in configs:
+        if isinstance(config, Entries):
+            further.append(config)
+            continue
+        path = Path(config)
         node = read_yaml(path)
         saved = _is_saved(path, node, is_run)
         if saved and not allow_code:

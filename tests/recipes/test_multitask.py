@@ -11,6 +11,7 @@ from safetensors.numpy import load_file
 
 import textmill
 from textmill.errors import PlanError, UserError
+from textmill.interop.lightning.prepared import prepare
 from textmill.preflight.check import check
 from textmill.preflight.ingredient_probe import try_ingredient
 from textmill.recipes.planning import plan_recipe
@@ -169,6 +170,15 @@ def test_an_ingredient_of_a_task_is_tried_by_its_name(data):
     with pytest.raises(UserError, match=r"tags\.conll") as found:
         try_ingredient("multitask/words", "module", WORDS, device="cpu", say=said.append)
     assert found.value.__notes__[-1] == "of the task 'tags'"
+
+
+def test_who_wants_one_run_is_told_before_it_trains(data):
+    for call in (textmill.run_experiment, textmill.train_model):
+        with pytest.raises(UserError, match="makes several runs, by its tasks or stages"):
+            call("multitask/words", run_dir="run", overrides=WORDS)
+    with pytest.raises(UserError, match=r"several tasks.*Train it with textmill\.train"):
+        prepare("multitask/words", WORDS)
+    assert not Path("run").exists()
 
 
 @pytest.mark.parametrize(

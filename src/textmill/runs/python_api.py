@@ -15,6 +15,7 @@ from textmill.config.foreign_names import setting_here
 from textmill.config.planning.overrides import Overrides
 from textmill.config.recipe import Recipe
 from textmill.config.registry import suggest
+from textmill.config.sources.open_recipe import stages_of
 from textmill.errors import UserError
 from textmill.inference.load import NeedsCodeError, Predictor, load_run
 from textmill.preflight.load_data import read_all
@@ -71,6 +72,7 @@ def run_experiment(
         raise UserError(f"mode is {mode!r:.80}; wanted one of {known}. {here}".rstrip())
     asked: dict[str, Any] = {"configs": configs, "allow_code": allow_code}
     run = run_named(recipe)
+    planned = None if run is not None else _plan_of_one(recipe, overrides, **asked)
     if mode != "evaluate":
         trained = train(recipe, overrides, run_dir=run_dir, device=device, **asked)
         if mode == "train":
@@ -87,7 +89,7 @@ def run_experiment(
         words = overrides if mode == "evaluate" else ()
         found = evaluate(run, words, device=device, allow_code=allow_code)
         return ExperimentRun(run, RunFolder(run).result, found)
-    planned = plan_recipe(recipe, overrides, targets=["trainer"], **asked)
+    assert planned is not None, "only a run is not planned"
     folder = choose_folder(planned, run_dir=run_dir, again=False)
     if not folder.info:
         raise UserError(
@@ -124,13 +126,13 @@ def train_model(  # PyText's four, beside those of train
         the weights are the last ones.
     """
     asked: dict[str, Any] = {"configs": configs, "allow_code": allow_code}
+    planned = _plan_of_one(recipe, overrides, **asked)
     if world_size == 1:
         run = train(recipe, overrides, run_dir=run_dir, device=device, **asked)
     else:
         env = Env.of(device, device_id=device_id, rank=rank, world_size=world_size)
         with Ranks(env, url=dist_init_url) as ranks:
             run = train(recipe, overrides, run_dir=run_dir, ranks=ranks, **asked)
-    planned = plan_recipe(recipe, overrides, targets=["trainer"], **asked)
     return _trained(planned, run.folder, device=device), dict(run.result.get("best") or {})
 
 
@@ -176,6 +178,17 @@ def create_task(
             raise UserError(f"model_state is not the state of this module:{lines}")
         task.module.load_state_dict(model_state)
     return task
+
+
+def _plan_of_one(recipe: str | Path | Recipe, overrides: Overrides, **asked: Any) -> Planned:
+    """The plan of a recipe that makes one run; others are refused before they are trained."""
+    planned = plan_recipe(recipe, overrides, targets=["trainer"], **asked)
+    if planned.tasks or stages_of(recipe):
+        raise UserError(
+            f"{planned.name} makes several runs, by its tasks or stages, and one is asked for. "
+            "Call textmill.train, and textmill.evaluate with the folder of each."
+        )
+    return planned
 
 
 def _trained(planned: Planned, folder: Path, *, device: str) -> Predictor:

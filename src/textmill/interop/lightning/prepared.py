@@ -65,6 +65,11 @@ def prepare(
     planned = plan_recipe(
         recipe, overrides, configs=configs, targets=["trainer"], allow_code=allow_code
     )
+    if planned.tasks:
+        raise UserError(
+            f"{planned.name} trains several tasks, each step with batches of one or all, which "
+            "Lightning's loop does not do. Train it with textmill.train."
+        )
     refuse_before_start(planned)
     # Reading writes here: if the data is refused, its bad rows, which the error names.
     folder = RunFolder(Path(tempfile.mkdtemp(prefix="textmill-lightning-")))

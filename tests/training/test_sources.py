@@ -232,6 +232,22 @@ def without(name):
     return [replace(s, valid_data=None) if s.name == name else s for s in sources()]
 
 
+class Stream:
+    """Ready batches, of which nobody knows how many there are."""
+
+    def __init__(self, batches):
+        self.batches = batches
+
+    def __iter__(self):
+        return iter(self.batches)
+
+
+def streamed():
+    documents, tags = sources()
+    batches = list(tags.task.batches(TAGGED[:10], train=True, seed=1))
+    return [documents, replace(tags, train_data=Stream(batches))]
+
+
 @pytest.mark.parametrize(
     ("settings", "said"),
     [
@@ -245,6 +261,8 @@ def without(name):
         ),
         (lambda: {"given": [replace(sources()[0], name="train")]}, r"these are \['train'\]"),
         (lambda: {"given": without("tags")}, "is 'tags/token_accuracy', which this .* not measure"),
+        (lambda: {"given": streamed()}, "tags.train_data .* how often it is .* task.size_power=0"),
+        (lambda: {"given": streamed(), "max_steps": None}, "how long the run is: set .*max_steps"),
         (lambda: {"initialize": "runs/other"}, "fills the module of one task"),
     ],
 )

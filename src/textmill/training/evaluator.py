@@ -9,9 +9,10 @@ import numpy as np
 from textmill.runtime.seeds import HostRandom, fold, seed_all
 from textmill.tasks.evaluation import Evaluation, evaluate
 from textmill.tasks.several.multitask import joined
+from textmill.tasks.task import Batches
 from textmill.training.blocks import eager
 from textmill.training.progress import Stops
-from textmill.training.sources import HeldOut
+from textmill.training.sources import OpenSource
 from textmill.training.trainer_config import TrainerConfig
 
 
@@ -30,20 +31,22 @@ class Evaluator:
     ) -> None:
         self.config, self.served, self.stops = config, served, stops
 
-    def evaluate(self, held_out: Iterable[HeldOut], *, step: int) -> Evaluation:
+    def evaluate(self, held_out: Iterable[tuple[OpenSource, Batches]], *, step: int) -> Evaluation:
         """Evaluates after a number of steps; everything is as it was when this ends.
 
         Several sources are :func:`~textmill.tasks.several.multitask.joined`.
         """
         found, metrics = dict[str, Evaluation](), dict[str, str]()
-        for name, task, batches, metric in held_out:
+        for source, batches in held_out:
             place = batches.state_dict()
-            metrics |= {} if metric is None else {name: metric}
+            if source.train is not None:
+                metrics[source.name] = source.metric
             with evaluation_rng(seed=self.config.seed, step=step):
                 try:
                     with self.served(), eager(use=self.config.compile):
                         stops = self.stops
-                        found[name] = evaluate(task, batches, poll=stops.poll, ranks=stops.ranks)
+                        made = evaluate(source.task, batches, poll=stops.poll, ranks=stops.ranks)
+                        found[source.name] = made
                 finally:  # every evaluation has the same batches in the same order
                     batches.load_state_dict(place)
         return found[""] if "" in found else joined(found, metrics)

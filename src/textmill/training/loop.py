@@ -20,7 +20,7 @@ from textmill.training.observers import Callback, Observers
 from textmill.training.progress import Clock, Progress, StopAsked, Stops
 from textmill.training.run_setup import checked_start, kernels, selection_for, total_steps
 from textmill.training.schedules import Schedule
-from textmill.training.sources import Sources, sources_of
+from textmill.training.sources import Sources
 from textmill.training.trainer_config import TrainerConfig
 from textmill.training.updates import Updates
 
@@ -58,7 +58,7 @@ class Trainer(Component):
         valid_data: Iterable[Any] | None = None,
         test_data: Iterable[Any] | None = None,
     ) -> None:
-        given, several = sources_of(task, train_data, valid_data, test_data)
+        data = {"train_data": train_data, "valid_data": valid_data, "test_data": test_data}
         task = cast("Task", task)  # several are for the loop as one is
         self.config, self.task, self.xp = config, task, xp
         self.fast = fast.settled(config.fast)
@@ -72,11 +72,9 @@ class Trainer(Component):
             schedule=lr_scheduler,
             env=env,
             clock=self.clock,
-            sources=[source.name for source in given if source.train_data is not None],
         )
-        ranks = self.updates.ranks
-        together = self.updates.together
-        self.data = Sources(config, given, ranks=ranks, together=together, task=several)
+        ranks, together = self.updates.ranks, self.updates.together
+        self.data = Sources(config, task, ranks=ranks, together=together, **data)
         self.valid, self.test = self.data.first.valid, self.data.first.test
         self.measured = self.data.held_out("valid")
         self.total = total_steps(config, self.data.length)

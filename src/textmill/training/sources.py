@@ -22,7 +22,7 @@ from textmill.tasks.batches.device import Transfer
 from textmill.tasks.batches.row_batches import ComparedRows
 from textmill.tasks.batches.user_batches import known_length
 from textmill.tasks.several.multitask import Multitask, TaskSource, part_name
-from textmill.tasks.task import Batches, BatchRows, KnownBatches, Loss, Task, loss_of
+from textmill.tasks.task import Batches, BatchRows, KnownBatches, Loss, loss_of
 from textmill.training.progress import Progress
 from textmill.training.trainer_config import TrainerConfig
 
@@ -58,8 +58,8 @@ class Group(NamedTuple):
     source: "OpenSource"
     batches: list[TakenBatch]
     """Those that this rank has rows of, or is kept at work with."""
-    weight: float | None = None
-    """What the mean loss counts in a step of several groups; None: the step has no other."""
+    weight: float = 1.0
+    """What the mean loss counts in a step of several groups."""
 
 
 class Groups:
@@ -146,7 +146,7 @@ class OpenSource:
         self.name, self.task, self.metric = source.name, source.task, source.metric
         compared: ComparedRows | None = getattr(self.task, "compared_rows", None)
 
-        def made(name: str, data: Iterable[Any], *, train: bool) -> Batches:
+        def made(name: str, data: Iterable[Any], *, train: bool = True) -> Batches:
             name = f"{name} of {self.name}" if self.name else name
             batches = self.task.batches_of(name, data, train=train, seed=config.seed)
             if compared is not None and not train:
@@ -157,30 +157,24 @@ class OpenSource:
                 return shared_batches(batches, ranks, fill=train and fill)
             return shared_batches(batches, ranks, fill=fill, accumulate=config.accumulate)
 
-        self.compared: ComparedRows | None = None
+        self.train = None if source.train_data is None else made("train_data", source.train_data)
+        """What is learnt from, if anything."""
+        divided = ranks.size > 1 and not isinstance(self.train, SharedBatches)
+        self.compared = compared if divided else None
         """What compares rows of a batch that is divided among several ranks, if anything does."""
-        self.groups: Groups
-        if source.train_data is not None:
-            train = made("train_data", source.train_data, train=True)
-            divided = ranks.size > 1 and not isinstance(train, SharedBatches)
-            self.compared = compared if divided else None
-            self.groups = Groups(train, size=config.accumulate, device=ranks.env.device)
+        if self.train is not None:
+            self.groups = Groups(self.train, size=config.accumulate, device=ranks.env.device)
         self.valid, self.test = (
             None if data is None else made(name, data, train=False)
             for name, data in (("valid_data", source.valid_data), ("test_data", source.test_data))
         )
 
     @property
-    def train(self) -> Batches | None:
-        """What is learnt from, if anything."""
-        return self.groups.data if hasattr(self, "groups") else None
-
-    @property
     def size(self) -> int | None:
         """Batches of an epoch, where they are known."""
         return known_length(self.groups.data)
 
-    def take(self, weight: float | None = None) -> Group:
+    def take(self, weight: float = 1.0) -> Group:
         batches = []
         for batch in next(self.groups):
             counted = not isinstance(batch, Filler)
@@ -189,33 +183,39 @@ class OpenSource:
 
 
 class Sources:
-    """The sources of a run, one or several."""
+    """The sources of a run: those of several tasks, which come with them, else the one of a task.
+
+    ``data`` is what that one learns from and is measured on, by the names of :class:`TaskSource`.
+    """
 
     def __init__(
-        self,
-        config: TrainerConfig,
-        given: Sequence[TaskSource],
-        *,
-        ranks: Ranks,
-        together: bool,
-        task: Multitask | None = None,
+        self, config: TrainerConfig, task: Any, *, ranks: Ranks, together: bool, **data: Any
     ) -> None:
-        if config.initialize is not None and task is not None:
+        self.config, self.task = config, task if isinstance(task, Multitask) else None
+        sources = [TaskSource(task=task, **data)] if self.task is None else self.task.sources
+        self.measured = [OpenSource(config, s, ranks=ranks, together=together) for s in sources]
+        """All of them; some may be measured alone."""
+        self.all = [source for source in self.measured if source.train is not None]
+        """Those that are learnt from."""
+        if self.task is not None:
+            self._check(self.task)
+
+    def _check(self, task: Multitask) -> None:
+        if self.config.initialize is not None:
             raise UserError(
                 "trainer.initialize fills the module of one task, and this run has several. Begin "
                 "with a pretrained encoder (model.encoder.path), or train each task on its own."
             )
-        self.config, self.task = config, task
-        opened = [OpenSource(config, each, ranks=ranks, together=together) for each in given]
-        learnt = [each.train_data is not None for each in given]
-        self.measured = opened
-        """All of them; some may be measured alone."""
-        self.all = [source for source, learns in zip(opened, learnt, strict=True) if learns]
-        """Those that are learnt from."""
-        if task is not None and config.until.steps is None and self.length is None:
+        unknown = [source.name for source in self.all if source.size is None]
+        if unknown and self.config.until.steps is None:
             raise UserError(
-                "How many batches the data has is not known, so neither is how long the run is: "
-                "set trainer.max_steps."
+                f"How many batches {unknown[0]}.train_data has is not known, so neither is how "
+                "long the run is: set trainer.max_steps."
+            )
+        if unknown and task.config.steps == "one" and not task.alike:
+            raise UserError(
+                f"How many batches {unknown[0]}.train_data has is not known, so neither is how "
+                "often it is to be drawn: set task.size_power=0, and task.weights."
             )
 
     @property
@@ -267,24 +267,10 @@ class Sources:
     def parts(self) -> dict[str, Stateful]:
         return {part_name("data", source.name): source.groups for source in self.all}
 
-    def held_out(self, split: str) -> list["HeldOut"]:
-        """What ``valid`` or ``test`` measures."""
+    def held_out(self, split: str) -> list[tuple[OpenSource, Batches]]:
+        """The sources that have data of ``valid`` or ``test``, with its batches."""
         found = [(source, getattr(source, split)) for source in self.measured]
-        return [
-            HeldOut(s.name, s.task, data, s.metric if s in self.all else None)
-            for s, data in found
-            if data is not None
-        ]
-
-
-class HeldOut(NamedTuple):
-    """What a source is measured on."""
-
-    name: str
-    task: Task
-    batches: Batches
-    metric: str | None
-    """The value that it would be selected by on its own; None: it is not learnt from."""
+        return [(source, batches) for source, batches in found if batches is not None]
 
 
 class SharedBatches:
@@ -371,13 +357,3 @@ def shared_batches(
 def whole_batches(batches: Batches, ranks: Ranks, **how: Any) -> Batches:
     """The share of this rank, as :class:`SharedBatches` have it."""
     return batches if ranks.size == 1 else SharedBatches(batches, ranks, **how)
-
-
-def sources_of(
-    task: Any, train_data: Iterable[Any] | None, valid_data: Any, test_data: Any
-) -> tuple[Sequence[TaskSource], Multitask | None]:
-    """The sources of a run: those of several tasks, which come too, else the one of this data."""
-    if isinstance(task, Multitask):
-        return task.sources, task
-    one = TaskSource(task=task, train_data=train_data, valid_data=valid_data, test_data=test_data)
-    return [one], None

@@ -105,26 +105,7 @@ class Passes:
         if ranks.size > 1:
             count, total, examples, seconds = self._summed(count, total, examples, seconds)
         factor = 1 / updates.arithmetic.scale.now / count
-        parameters = [p for p in updates.parameters if p.grad is not None]
-        gradients = [p.grad for p in parameters if p.grad is not None]
-        norm = parallel.norm(gradients) * factor
-        number, most = norm + updates.nonfinite.bounded(total, count), updates.config.clip_norm
-        over = number.new_zeros(()) if most is None else (norm > most).to(number.dtype)
-        # The one wait for the device in a pass; what models of some kinds ask beside is in
-        # tests/training/test_waits.py.
-        value, is_long = torch.stack([number, over]).tolist()
-        self._last = Gradient(
-            parameters,
-            gradients,
-            factor,
-            norm,
-            total,
-            count,
-            finite=math.isfinite(value),
-            long=bool(is_long),
-            examples=examples,
-            seconds=seconds,
-        )
+        self._last = updates.present(factor, total, count, examples=examples, seconds=seconds)
         return self._last
 
     def end(self, gradient: Gradient) -> None:
@@ -182,7 +163,6 @@ class Updates:
         schedule: Schedule | LRScheduler,
         env: Env,
         clock: Clock,
-        sources: Sequence[str] = ("",),
     ) -> None:
         self.config, self.task, self.ranks = config, task, Ranks.of(env)
         self.seed = config.seed if env.is_main else fold(config.seed, "rank", env.rank)
@@ -196,7 +176,7 @@ class Updates:
         self.nonfinite = NonFinite(
             config.on_nonfinite, limit=config.max_nonfinite, loss_bound=config.loss_upper_bound
         )
-        self.losses = {name: RunningLoss() for name in sources}
+        self.losses = {name: RunningLoss() for name in getattr(task, "learnt", ("",))}
         """Since the last report, by source."""
         self.passes: list[Passes] = []
         """Those of the step at hand, one for each group of its batches."""
@@ -299,29 +279,38 @@ class Updates:
 
     def _added(self, found: Sequence[Gradient], groups: Sequence[Group]) -> Gradient:
         """The gradient of the weighted sum of mean losses, which the parameters have after it."""
-        zero, most = self.zero, self.config.clip_norm
-        total = zero
+        total = self.zero
         for gradient, group in zip(found, groups, strict=True):
-            weight = 1.0 if group.weight is None else group.weight
-            total = total + weight * gradient.total / gradient.count
-            torch._foreach_mul_(gradient.tensors, gradient.factor * weight)
+            total = total + group.weight * gradient.total / gradient.count
+            torch._foreach_mul_(gradient.tensors, gradient.factor * group.weight)
             for parameter, tensor in zip(gradient.parameters, gradient.tensors, strict=True):
                 parameter.grad = tensor if parameter.grad is None else parameter.grad + tensor
+        one, examples = torch.ones_like(self.zero), sum(each.examples for each in found)
+        return self.present(one, total, one, examples=examples, seconds=found[-1].seconds)
+
+    def present(
+        self, factor: Tensor, total: Tensor, count: Tensor, *, examples: int, seconds: float
+    ) -> Gradient:
+        """The gradient that the parameters have; the arguments are its fields."""
         parameters = [p for p in self.parameters if p.grad is not None]
         tensors = [p.grad for p in parameters if p.grad is not None]
-        norm, one = self.parallel.norm(tensors), torch.ones_like(zero)
-        number = norm + self.nonfinite.bounded(total, one)
+        norm = self.parallel.norm(tensors) * factor
+        number, most = norm + self.nonfinite.bounded(total, count), self.config.clip_norm
+        over = number.new_zeros(()) if most is None else (norm > most).to(number.dtype)
+        # The one wait for the device in a pass; what models of some kinds ask beside is in
+        # tests/training/test_waits.py.
+        value, is_long = torch.stack([number, over]).tolist()
         return Gradient(
             parameters,
             tensors,
-            one,
+            factor,
             norm,
             total,
-            one,
-            finite=math.isfinite(number),
-            long=most is not None and bool(norm > most),
-            examples=sum(gradient.examples for gradient in found),
-            seconds=found[-1].seconds,
+            count,
+            finite=math.isfinite(value),
+            long=bool(is_long),
+            examples=examples,
+            seconds=seconds,
         )
 
     def apply(

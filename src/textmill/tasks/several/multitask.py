@@ -104,6 +104,11 @@ class Multitask(Component):
             for part, value in task.parts.items()
         }
 
+    @property
+    def alike(self) -> bool:
+        """Whether the sizes of the sources do not matter to how often they are drawn."""
+        return self.config.size_power == 0 and not self.config.last_size_power
+
     def draws(self, sizes: Mapping[str, int], progress: float) -> list[float]:
         """How often each source is drawn, by its batches, at a share of the run from 0 to 1."""
         power, last = self.config.size_power, self.config.last_size_power

@@ -152,3 +152,71 @@ def test_an_evaluation_says_how_much_it_is_of():
         f"same. {none} of 40 rows have none of them, and no prediction."
     }
     assert blocks(text(40)).details == {}
+
+
+# -- in segments
+
+
+def pairs(rows, *, train=True, **blocking):
+    """Blocks of two segments of a text whose tokens are their own places."""
+    ids = Ragged.from_lists(rows)
+    size = len(ids.values)
+    pieces = PieceKinds(begins=np.ones(size, bool), plain=np.ones(size, bool))
+    blocking = Blocking(**{"length": 7, "batch_size": 3, "shuffle": train, **blocking})
+    how = {"masking": Masking(), "pieces": pieces, "segments": True, "draws": True}
+    return MaskedBlocks(ids, [{}] * len(rows), blocking, train=train, **how)
+
+
+@pytest.mark.parametrize("train", [True, False])
+def test_the_second_segments_of_half_of_the_blocks_change_places(train):
+    rows = np.array_split(np.arange(205), 9)
+    data = pairs([row.tolist() for row in rows], train=train)
+    for _ in range(2):
+        tokens, follows = [], []
+        for batch in data:
+            for targets, parts, true in zip(
+                batch.targets.tolist(), batch.parts.tolist(), batch.follows.tolist(), strict=True
+            ):
+                assert parts == [0, 0, 0, 1, 1, 1, 1]
+                for segment in (targets[:3], targets[3:]):
+                    assert all((b - a) % 205 == 1 for a, b in itertools.pairwise(segment))
+                assert true == ((targets[3] - targets[2]) % 205 == 1)
+                tokens += targets
+                follows.append(true)
+        assert len(follows) == 30
+        assert sum(follows) == 15
+        # 30 blocks of 7, of which the last one reads 5 tokens once more.
+        assert set(tokens) == {*range(205)}
+
+
+@pytest.mark.parametrize("batch_size", [1, 4, 99])
+def test_each_mask_is_counted_once_in_segments_too_and_draws_do_not_depend_on_batches(batch_size):
+    rows = [row.tolist() for row in np.array_split(np.arange(205), 9)]
+    found = []
+    for data in (pairs(rows, train=False), pairs(rows, train=False, batch_size=batch_size)):
+        each = [(b.targets[b.counted].tolist(), b.draws.tolist()) for b in data]
+        drawn = [pair for tokens, draws in each for pair in zip(tokens, draws, strict=True)]
+        assert len({token for token, _ in drawn}) == len(drawn) == round(0.15 * 205)
+        found.append(sorted(drawn))
+    assert found[0] == found[1]
+    assert len({draw for _, draw in found[0]}) > 25
+
+
+def test_segments_and_draws_are_a_function_of_seed_and_epoch_and_a_resume_has_the_same():
+    def epoch(data):
+        return [(b.targets.tolist(), b.follows.tolist(), b.draws.tolist()) for b in data]
+
+    rows = [row.tolist() for row in np.array_split(np.arange(205), 9)]
+    data = pairs(rows)
+    one, two = epoch(data), epoch(data)
+    assert one != two
+    for seed, wanted in ((0, True), (1, False)):
+        assert (epoch(pairs(rows, seed=seed)) == one) == wanted
+    resumed = pairs(rows)
+    resumed.load_state_dict({"epoch": 1, "position": 4})
+    assert epoch(resumed) == two[4:]
+
+
+def test_a_block_of_one_token_cannot_be_two_segments():
+    with pytest.raises(DataError, match=r"task\.block"):
+        pairs([[0]])

@@ -84,7 +84,7 @@ def test_rows_that_are_kept_apart_are_trained_on_and_measured_as_if_alone():
     task = make(dataclasses.replace(long, rows_apart=True), block=64)
     task.module.eval()
     (batch,) = task.batches(Data(batch_size=9), train=False, seed=1)
-    states, targets = task._states(batch)
+    states, targets, _ = task._read(batch)
     assert len(batch) == 1
     parts, inputs, counted = batch.parts[0], batch.inputs[0], batch.counted[0]
     found = []
@@ -97,7 +97,7 @@ def test_rows_that_are_kept_apart_are_trained_on_and_measured_as_if_alone():
     together = make(long, block=64)
     together.module.eval()
     (batch,) = together.batches(Data(batch_size=9), train=False, seed=1)
-    assert not torch.allclose(together._states(batch)[0], states, atol=1e-3)
+    assert not torch.allclose(together._read(batch)[0], states, atol=1e-3)
 
 
 def test_two_halves_are_the_whole_and_only_masked_states_have_a_gradient():

@@ -6,7 +6,7 @@ token before it and what the block or the carried state holds.
 
 import copy
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -40,8 +40,14 @@ class BlockBatch:
     row_lengths: NDArray[np.int64]
     """Targets of each of ``rows``, those in other batches too."""
     parts: Tensor | None = None
-    """Which tokens of a block are of one row, and stand beside each other in it: they have one
-    number, from 0. None: nobody asks for it. *Shape:* :math:`(B,T)`."""
+    """Which tokens of a block are of one row, and stand beside each other in it, or of one segment:
+    they have one number, from 0. None: nobody asks for it. *Shape:* :math:`(B,T)`."""
+    follows: Tensor | None = None
+    """1.0 where a block's second segment follows the first in the text, 0.0 where it is of another
+    place. None: a block is one segment. *Shape:* :math:`(B)`."""
+    draws: Tensor | None = None
+    """A random number below 1 for each counted target: which token a model draws for it. None:
+    nobody asks for it. *Shape:* :math:`(N)`."""
     row_of: NDArray[np.int64]
     """Index into ``rows`` of each counted target, in the order of reading the batch."""
 
@@ -53,14 +59,13 @@ class BlockBatch:
         return len(self.row_of)
 
     def to(self, device: torch.device | str, *, non_blocking: bool = False) -> "BlockBatch":
-        counted, parts = self.counted, self.parts
-        return replace(
-            self,
-            inputs=self.inputs.to(device, non_blocking=non_blocking),
-            targets=self.targets.to(device, non_blocking=non_blocking),
-            counted=None if counted is None else counted.to(device, non_blocking=non_blocking),
-            parts=None if parts is None else parts.to(device, non_blocking=non_blocking),
-        )
+        values = ((each.name, getattr(self, each.name)) for each in fields(self))
+        moved: dict[str, Any] = {
+            name: value.to(device, non_blocking=non_blocking)
+            for name, value in values
+            if isinstance(value, Tensor)
+        }
+        return replace(self, **moved)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,6 +98,13 @@ class Blocking:
             raise UserError(
                 f"stride must be at most the block's length {self.length}, but is {self.stride}."
             )
+
+
+def random_of(*numbers: int) -> np.random.Generator:
+    """Random numbers that are a function of some numbers: the run's seed, the epoch, others."""
+    seed, *others = numbers
+    entropy = [seed % 2**64, *others]
+    return np.random.Generator(np.random.PCG64(np.random.SeedSequence(entropy)))
 
 
 @dataclass(frozen=True)
@@ -206,16 +218,15 @@ class TextBlocks:
         order = np.arange(len(self._begin))
         if not self.blocking.shuffle:
             return order, 0
-        entropy = [self.blocking.seed % 2**64, self.epoch]
-        random = np.random.Generator(np.random.PCG64(np.random.SeedSequence(entropy)))
+        random = random_of(self.blocking.seed, self.epoch)
         turn = int(random.integers(self._text.size))
         return (order if self.blocking.streams else random.permutation(order)), turn
 
     def _gathered(self, chosen: Places, turn: int, *, begins: bool) -> BlockBatch | Filler | None:
-        begin, first, end = self._begin[chosen], self._first[chosen], self._end[chosen]
-        width = int((end - begin).max())
-        at = begin[:, None] + np.arange(width)
-        counted = (at >= first[:, None]) & (at < end[:, None])
+        width = int((self._end - self._begin)[chosen].max())
+        block = self._block_of(chosen, width)
+        at = self._begin[block] + np.arange(width)
+        counted = (at >= self._first[block]) & (at < self._end[block])
         at = (at + turn) % self._text.size
         counted = self._counted(self._text.places(at), counted)
         share = slice(self._rank, None, self._world_size)
@@ -238,11 +249,21 @@ class TextBlocks:
             targets=torch.from_numpy(values[places].astype(np.int64)),
             counted=None if counted.all() else torch.from_numpy(counted),
             begins=begins,
-            parts=self._parts(places) if self.blocking.says_parts else None,
             rows=rows,
             row_lengths=self._row_lengths()[rows],
             row_of=row_of,
+            **self._beside(at, places, counted),
         )
+
+    def _block_of(self, chosen: Places, width: int) -> Places:
+        """The block that each token of the chosen ones is of, ``[B, width]`` or ``[B, 1]``."""
+        del width
+        return chosen[:, None]
+
+    def _beside(self, at: Places, places: Places, counted: NDArray[np.bool_]) -> dict[str, Tensor]:
+        """What a batch has beside its tokens, if it is asked for."""
+        del at, counted
+        return {"parts": self._parts(places)} if self.blocking.says_parts else {}
 
     def _parts(self, places: Places) -> Tensor:
         """The number of the part of a row that each token is in, from 0 in each block."""

@@ -9,18 +9,20 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
+from torch import Tensor
 from typing_extensions import override
 
 from textmill.config.component import typed_construction
-from textmill.data.block_batches import Blocking, Places, TextBlocks
+from textmill.data.block_batches import Blocking, Places, TextBlocks, random_of
 from textmill.data.mixture import Mixture
 from textmill.errors import DataError, UserError
 from textmill.text.ragged import Ragged
 from textmill.text.tokenizers.tokenizer import PieceKinds
 
-DRAW = 0x4D41534B
-"""Sets these draws apart from those of the order of the blocks."""
+DRAW, SEGMENT_DRAW, TOKEN_DRAW = 0x4D41534B, 0x5345474D, 0x544F4B45
+"""Set the draws of masks, of segments and of tokens apart from those of the order of blocks."""
 
 
 @typed_construction
@@ -96,8 +98,7 @@ def mask_text(
             "The text has no token that can be masked: all are unknown to the tokenizer, or marks. "
             "Fit the tokenizer on this text, or one like it."
         )
-    entropy = [seed % 2**64, epoch, DRAW]
-    random = np.random.Generator(np.random.PCG64(np.random.SeedSequence(entropy)))
+    random = random_of(seed, epoch, DRAW)
     count = max(1, round(masking.share * len(able)))
     is_chosen = np.zeros(int(words[-1]) + 1, np.bool_)
     is_chosen[random.permutation(able)[:count]] = True
@@ -121,6 +122,11 @@ class MaskedBlocks(TextBlocks):
     Of a :class:`~textmill.data.block_batches.BlockBatch` the ``inputs`` have the mask's id, one
     beyond the vocabulary, and other replacements; the ``targets`` are the tokens themselves, and
     those that are to be found are ``counted``.
+
+    Args:
+        segments: Whether a block is two segments, its halves. The second ones of half of the blocks
+            change places with each other, so that each token is still read once in an epoch.
+        draws: Whether batches have random numbers for the tokens that a model draws.
     """
 
     def __init__(
@@ -133,9 +139,17 @@ class MaskedBlocks(TextBlocks):
         pieces: PieceKinds,
         train: bool,
         mixture: Mixture | None = None,
+        segments: bool = False,
+        draws: bool = False,
     ) -> None:
         super().__init__(ids, rows, blocking, before=len(pieces), mixture=mixture)
         self.masking, self.pieces, self.train = masking, pieces, train
+        self.segments, self.draws = segments, draws
+        if segments and self._length < 2:
+            raise DataError(
+                "A block of one token cannot be two segments. Raise task.block, give more text, or "
+                "leave model.next_sentence out."
+            )
         each = np.arange(len(ids.values))
         self._words = words_of(ids, pieces) if masking.whole_words else each
         self._forced: int | None = None
@@ -152,6 +166,9 @@ class MaskedBlocks(TextBlocks):
 
     def _mask(self, *, epoch: int) -> None:
         seed = self.blocking.seed if self.train else EVALUATION_SEED
+        if self.draws:
+            random = random_of(seed, epoch, TOKEN_DRAW)
+            self._draws = random.random(len(self.ids.values), np.float32)
         masks = mask_text(self.ids, self.masking, self.pieces, self._words, seed=seed, epoch=epoch)
         self._masks, self._masked_epoch = masks, epoch
         before = np.concatenate([[0], np.cumsum(masks.chosen)])
@@ -168,7 +185,29 @@ class MaskedBlocks(TextBlocks):
         epoch = self.epoch if self.train else 0
         if epoch != self._masked_epoch:
             self._mask(epoch=epoch)
+        if self.segments:
+            blocks, seed = len(self._begin), self.blocking.seed if self.train else EVALUATION_SEED
+            moved = random_of(seed, epoch, SEGMENT_DRAW).permutation(blocks)[: blocks // 2]
+            self._second = np.arange(blocks)
+            self._second[moved] = np.roll(moved, 1)
         return super()._drawn()
+
+    @override
+    def _block_of(self, chosen: Places, width: int) -> Places:
+        first, second = chosen[:, None], np.arange(width) >= self._length // 2
+        return np.where(second, self._second[first], first) if self.segments else first
+
+    @override
+    def _beside(self, at: Places, places: Places, counted: NDArray[np.bool_]) -> dict[str, Tensor]:
+        found = super()._beside(at, places, counted)
+        if self.segments:
+            half = self._length // 2
+            follows = at[:, half] == (at[:, half - 1] + 1) % self._text.size
+            found["follows"] = torch.from_numpy(follows.astype(np.float32))
+            found["parts"] = (torch.arange(at.shape[1]) >= half).long().expand(len(at), -1)
+        if self.draws:
+            found["draws"] = torch.from_numpy(self._draws[places[counted]])
+        return found
 
     @override
     def _read(self, at: Places, places: Places) -> Places:

@@ -28,7 +28,7 @@ _EXPERIMENTS: dict[str, dict[str, tuple[str, ...]]] = {
         "summarization": ("extractive-lstm", "scitldr"),
         "translation": ("demo", "tatoeba"),
     },
-    "language": {"bert": ("pretraining",), "language": ("lstm", "transformer")},
+    "language": {"bert": ("electra", "pretraining"), "language": ("lstm", "transformer")},
     "pairs": {
         "embedding": ("pairs", "similarity"),
         "pairs": ("classification", "ngrams", "ranking", "regression"),

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -16,7 +16,7 @@ from textmill.data.block_batches import BlockBatch
 from textmill.data.masking import MaskedBlocks, Masking
 from textmill.errors import UserError
 from textmill.metrics.metric import Metric
-from textmill.metrics.streaming import Accuracy, Perplexity
+from textmill.metrics.streaming import Accuracy, Perplexity, SumCount
 from textmill.models.masked_language_model import MaskedLanguageModel
 from textmill.tasks import registries
 from textmill.tasks.batches.text_blocks import RowSums, Sums, closed, counted, read_text, token_loss
@@ -32,6 +32,14 @@ PREDICTION_TEXTS = 64
 """Texts answered together."""
 
 
+class Judged(NamedTuple):
+    """What a model judges beside masked tokens, of a batch."""
+
+    logits: Tensor
+    truth: Tensor  # 1.0 or 0.0, of the same shape
+    weight: float  # of each, times the share of masked tokens
+
+
 @registries.tasks.register("masked_language_modeling")
 class MaskedLanguageModeling(Task):
     """Learns to find the tokens of a text that are masked, and fills masks in.
@@ -39,8 +47,10 @@ class MaskedLanguageModeling(Task):
     What it learns is a beginning for classifiers, taggers and others (``trainer.initialize``).
     Rows are one sequence. Only the states of tokens that are to be found are scored.
 
-    Source: Devlin et al. 2019, "BERT", section 3.1, without the next sentence, which did not help
-    (Liu et al. 2019, "RoBERTa", section 4.2).
+    A model can judge more: whether segments follow each other (``model.next_sentence``), and which
+    tokens were replaced (``model.generator``). Their mean losses are added to that of the masks.
+
+    Source: Devlin et al. 2019, "BERT", section 3.1; Clark et al. 2020, "ELECTRA", section 2.
     """
 
     class Config(BaseConfig):
@@ -52,9 +62,11 @@ class MaskedLanguageModeling(Task):
         """Which tokens are masked, and what replaces them."""
         top_k: int = 5
         """How many tokens an answer has for each mask."""
+        replaced_weight: float = 50.0
+        """How much the loss of replaced tokens counts beside that of the masks."""
 
         def __post_init__(self) -> None:
-            require(self, "task", sizes=["block", "top_k"])
+            require(self, "task", sizes=["block", "top_k"], positive=["replaced_weight"])
 
     config: Config
     text: MaskedText
@@ -69,7 +81,7 @@ class MaskedLanguageModeling(Task):
                 f"Masked language modeling needs a MaskedLanguageModel, but the module is a "
                 f"{type(module).__name__}. Set model.type=masked_language_model."
             )
-        most = module.encoder.max_length
+        most = module.max_length
         if most is not None and config.block > most:
             raise UserError(
                 f"task.block is {config.block}, but the model has positions for {most} tokens. "
@@ -91,21 +103,55 @@ class MaskedLanguageModeling(Task):
             pieces=self.text.pieces,
             train=train,
             mixture=mixture,
+            segments=self.module.next_sentence is not None,
+            draws=self.module.replaced is not None,
         )
 
     @override
     def training_step(self, batch: BlockBatch, examples: Rows = ()) -> Loss:
-        states, targets = self._states(batch)
-        return token_loss(self.module, states, targets, on_cpu=self.device.type == "cpu")
+        states, targets, judged = self._read(batch)
+        masks = token_loss(self.module, states, targets, on_cpu=self.device.type == "cpu")
+        return self._with_judged(masks, judged)
 
-    def _states(self, batch: BlockBatch) -> tuple[Tensor, Tensor]:
-        """The states of the tokens to be found, :math:`(N,H)`, and these, :math:`(N)`."""
-        batch = batch.to(self.device, non_blocking=True)
-        return counted(self.module.hidden(batch.inputs, parts=batch.parts), batch)
+    def _read(self, batch: BlockBatch) -> "tuple[Tensor, Tensor, dict[str, Judged]]":
+        """The states of the tokens to be found, :math:`(N,H)`, these, :math:`(N)`, and the rest."""
+        batch, module = batch.to(self.device, non_blocking=True), self.module
+        states = module.hidden(batch.inputs, parts=batch.parts)
+        found, targets = counted(states, batch)
+        judged = dict[str, Judged]()
+        if module.replaced is not None and batch.draws is not None:
+            with torch.no_grad():
+                each = zip(found.split(LABELS), batch.draws.split(LABELS), strict=True)
+                drawn = torch.cat([module.drawn(*part) for part in each])
+            places = torch.ones_like(batch.targets).bool() if (c := batch.counted) is None else c
+            read = batch.targets.masked_scatter(places, drawn)
+            states = module.read(module.encoder, read, None, batch.parts)
+            replaced = (read != batch.targets).float()
+            logits = module.replaced(states)[..., 0]
+            judged["replaced"] = Judged(logits, replaced, self.config.replaced_weight)
+        if batch.follows is not None and batch.parts is not None:
+            follows = module.follows(states, batch.parts)
+            judged["next_sentence"] = Judged(follows, batch.follows, batch.inputs.shape[1])
+        return found, targets, judged
+
+    def _with_judged(self, masks: Loss, judged: "Mapping[str, Judged]") -> Loss:
+        """The loss of the masks with those of what else is judged.
+
+        Each is a sum, times how many tokens are masked for each that it is of: so the mean over
+        masked tokens is the sum of all means, and does not depend on how a step is divided.
+        """
+        total, sums = masks.total, dict(masks.sums)
+        for name, (logits, truth, weight) in judged.items():
+            loss = F.binary_cross_entropy_with_logits(logits.float(), truth, reduction="sum")
+            added = loss * weight * self.config.masking.share
+            total, sums = total + added, {**sums, name: added.detach()}
+        if judged:
+            sums["masked"] = masks.total.detach()
+        return Loss(total, masks.count, sums)
 
     @override
     def validation_step(self, batch: BlockBatch, examples: Rows) -> Outputs:
-        states, targets = self._states(batch)
+        states, targets, judged = self._read(batch)
         nats, right = torch.zeros(2, len(targets), dtype=torch.float64)
         for start in range(0, len(targets), LABELS):
             part = slice(start, start + LABELS)
@@ -114,8 +160,16 @@ class MaskedLanguageModeling(Task):
             right[part] = (logits.argmax(-1) == targets[part]).double().cpu()
         whole = self.row_sums.add(batch, nats.numpy(), right.numpy())
         answers = {place: _found_tokens(*sums) for place, sums in whole.items()}
-        loss = Loss(nats.sum(), torch.tensor(float(len(targets))), {"right": right.sum()})
-        return Outputs(loss, answers)
+        count = torch.tensor(float(len(targets)))
+        shares = {"masked_accuracy": (right.sum(), count)}
+        for name, (logits, truth, _) in judged.items():
+            shares |= {
+                f"{name}_{share}": of for share, of in _shares(logits > 0, truth > 0).items()
+            }
+        sums = {name: part for name, (part, _) in shares.items()}
+        sums |= {f"{name}_of": whole for name, (_, whole) in shares.items()}
+        masks = Loss(nats.sum(), count, {**sums, "masked": nats.sum()})
+        return Outputs(self._with_judged(masks, judged), answers)
 
     def unfinished(self) -> dict[int, Sums]:
         """What this rank has of rows whose blocks others have, too."""
@@ -127,20 +181,30 @@ class MaskedLanguageModeling(Task):
 
     @override
     def loss_metrics(self) -> dict[str, Metric]:
-        accuracy = Accuracy("masked_accuracy")
-        return {**super().loss_metrics(), "perplexity": Perplexity(), "accuracy": accuracy}
+        shares = ["masked_accuracy"]
+        if self.module.next_sentence is not None:
+            shares.append("next_sentence_accuracy")
+        if self.module.replaced is not None:
+            shares += [f"replaced_{name}" for name in ("accuracy", "precision", "recall", "f1")]
+        made: dict[str, Metric] = {**super().loss_metrics(), "perplexity": Perplexity()}
+        for name in shares:
+            is_f1 = name.endswith("f1")
+            made[name] = SumCount(name, better="higher") if is_f1 else Accuracy(name)
+        return made
 
     @override
     def aggregate(self, metrics: Metrics, outputs: Outputs, examples: Rows) -> None:
         super().aggregate(metrics, outputs, examples)
-        loss = outputs.loss
-        metrics["perplexity"].update(loss.total, loss.count)
-        metrics["accuracy"].update(loss.sums["right"], loss.count)
+        sums = outputs.loss.sums
+        metrics["perplexity"].update(sums["masked"], outputs.loss.count)
+        for name, metric in metrics.items():
+            if name in sums:
+                metric.update(sums[name], sums[f"{name}_of"])
 
     @override
     def predict(self, rows: Sequence[Row]) -> list[Filled]:
         given = [row[self.config.column] for row in rows]
-        ids = self.text.masked(given, longest=self.module.encoder.max_length)
+        ids = self.text.masked(given, longest=self.module.finder.max_length)
         order = sorted(range(len(ids)), key=lambda row: len(ids[row]))
         found: dict[int, Filled] = {}
         with inference(self.module):
@@ -176,7 +240,18 @@ class MaskedLanguageModeling(Task):
 
     @override
     def check(self, row: Row) -> None:
-        self.text.masked([row[self.config.column]], longest=self.module.encoder.max_length)
+        self.text.masked([row[self.config.column]], longest=self.module.finder.max_length)
+
+
+def _shares(said: Tensor, true: Tensor) -> dict[str, tuple[Tensor, Tensor]]:
+    """What is said of things that are true or not: shares by name, as a part and its whole."""
+    both, positive = (said & true).sum(), said.sum() + true.sum()
+    return {
+        "accuracy": ((said == true).sum(), torch.tensor(true.numel())),
+        "precision": (both, said.sum()),
+        "recall": (both, true.sum()),
+        "f1": (2 * both, positive),
+    }
 
 
 def _found_tokens(nats: float, right: float, tokens: float) -> FoundTokens:

@@ -74,7 +74,7 @@ class OnnxWriter(ExportWriter):
         }
         tensors = {name: tensor.to(task.device) for name, tensor in given.items()}
         write_graph(_Masks(task.module), graph / MODEL, tensors, varying=[[0, 1], [0], [0], [0]])
-        answers = {"top_k": task.config.top_k, "longest": task.module.encoder.max_length}
+        answers = {"top_k": task.config.top_k, "longest": task.module.finder.max_length}
         return {"search": {}, "answers": answers}
 
     @override

@@ -117,11 +117,11 @@ def measure_quality(
             f"{len(rows):,} rows of {where} has them and can be answered. Name a file of such with "
             f"{worded('--rows FILE.jsonl', 'rows=FILE.jsonl')}, or export without quantize."
         )
-    if isinstance(task, MaskedLanguageModeling) and task.module.rows_apart:
+    if isinstance(task, MaskedLanguageModeling) and not task.module.only_masks:
         raise UserError(
-            "With model.rows_apart=true the run is measured on several rows at once, which the "
-            "export is not told apart, so what quantizing costs cannot be measured. Export it "
-            "without quantize."
+            "With model.rows_apart, model.next_sentence or model.generator the run is measured on "
+            "more than the export, which fills the masks of one text, so what quantizing costs "
+            "cannot be measured. Export it without quantize."
         )
     if isinstance(exported, ExportedLanguageModel):
         both = [_evaluated(task, each, known) for each in (task.module, _GraphLanguage(exported))]
@@ -190,6 +190,7 @@ class _GraphMasks(nn.Module):
     """Puts an exported masked model in the module's place; its states are places of tokens."""
 
     rows_apart = False
+    next_sentence = replaced = None
 
     def __init__(self, exported: ExportedMaskedModel) -> None:
         super().__init__()

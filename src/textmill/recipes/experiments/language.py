@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from textmill.config.recipe import Recipe, like
+from textmill.data.masking import Masking
 from textmill.data.text_lines import TextLines
 from textmill.models.causal_transformer import CausalTransformer
 from textmill.models.encoders.self_attention import SelfAttentionEncoder
-from textmill.models.encoders.sequence import SequenceEncoder
 from textmill.models.language_model import LstmLanguageModel
 from textmill.models.layers.word_embeddings import WordEmbedding
 from textmill.models.masked_language_model import MaskedLanguageModel
@@ -41,8 +41,9 @@ def local(recipe: Recipe, *, batch_size: int, lr: float, steps: int, **changed: 
     made = recipe.ingredients
     made["train_data"] = replace(made["train_data"], batch_size=batch_size)
     made["optimizer"] = replace(made["optimizer"], lr=lr)
+    selection = made["trainer"].selection
     made["trainer"] = Trainer.Config(
-        max_steps=steps, evaluate_every=Every(steps // 3, "steps"), selection=PERPLEXITY
+        max_steps=steps, evaluate_every=Every(steps // 3, "steps"), selection=selection
     )
     return Recipe(**{**made, **changed})
 
@@ -108,9 +109,9 @@ def language_transformer() -> Recipe:
     )
 
 
-ENCODER: SequenceEncoder.Config = SelfAttentionEncoder.Config(activation="gelu", positions="rotary")
+ENCODER = SelfAttentionEncoder.Config(activation="gelu", positions="rotary")
 """Rotary positions: with sinusoids the loss stays that of single tokens for hundreds of steps."""
-TINY_ENCODER: SequenceEncoder.Config = SelfAttentionEncoder.Config(
+TINY_ENCODER = SelfAttentionEncoder.Config(
     num_layers=1, num_heads=2, ffn_dim=32, positions="rotary"
 )
 
@@ -146,3 +147,29 @@ def bert_pretraining() -> Recipe:
             max_steps=4000, evaluate_every=Every(500, "steps"), selection=PERPLEXITY
         ),
     )
+
+
+@register_with_local(
+    "bert/electra",
+    partial(
+        local,
+        batch_size=32,
+        lr=5e-3,
+        steps=60,
+        tokenizer=FittedWords.Config(),
+        model=MaskedLanguageModel.Config(
+            embedding=WordEmbedding.Config(dim=16),
+            encoder=TINY_ENCODER,
+            generator=replace(TINY_ENCODER, dim=8, ffn_dim=16),
+        ),
+        task=MaskedLanguageModeling.Config(block=32, masking=Masking(masked=1.0, random=0.0)),
+        lr_scheduler=Linear.Config(warmup_steps=5),
+    ),
+)
+def bert_electra() -> Recipe:
+    """An encoder that finds the tokens that a smaller one has replaced (Clark et al. 2020)."""
+    made = bert_pretraining().ingredients
+    made["model"] = replace(made["model"], generator=replace(ENCODER, dim=64, ffn_dim=128))
+    made["task"] = replace(made["task"], masking=Masking(masked=1.0, random=0.0))
+    made["trainer"] = replace(made["trainer"], selection=Selection.Config(metric="loss"))
+    return Recipe(**made)

@@ -3,7 +3,7 @@
 import dataclasses
 import itertools
 from collections.abc import Sequence, Sized
-from typing import Any, TypeVar
+from typing import Any, TypedDict, TypeVar, Unpack
 
 import torch
 from torch import Tensor, nn
@@ -207,6 +207,14 @@ class TextConfig(TextVectorConfig):
         require(self, "model", shares=["dropout"])
 
 
+class TextFeatures(TypedDict, total=False):
+    """What a recipe may have beside a text."""
+
+    dense: HasDim | None
+    dictionary: HasSize | None
+    ngrams: HasNgrams | None
+
+
 class TextScores(Component, nn.Module):
     """Base of models that give a text some numbers."""
 
@@ -290,15 +298,6 @@ class Regressor(TextScores):
         config: TextScores.Config,
         *,
         tokenizer: HasVocabInfo,
-        dense: HasDim | None = None,
-        dictionary: HasSize | None = None,
-        ngrams: HasNgrams | None = None,
+        **beside: Unpack[TextFeatures],
     ) -> None:
-        super().__init__(
-            config,
-            tokenizer=tokenizer,
-            labels=range(1),
-            dense=dense,
-            dictionary=dictionary,
-            ngrams=ngrams,
-        )
+        super().__init__(config, tokenizer=tokenizer, labels=range(1), **beside)

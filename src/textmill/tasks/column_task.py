@@ -390,20 +390,3 @@ def sampled(count: int, rate: float, *, seed: int) -> NDArray[np.int64]:
     """The numbers of the rows that a run of this seed draws; each row is drawn for itself."""
     random = np.random.Generator(np.random.PCG64(np.random.SeedSequence([seed % 2**64, OF_SAMPLE])))
     return np.flatnonzero(random.random(count) < rate)
-
-
-def off_notes(
-    what: str, counts: tuple[int, int, int], *, setting: tuple[str, str], widened: str
-) -> dict[str, str]:
-    """A note on spans that do not end where tokens do, by the setting that allows them.
-
-    ``counts`` are those spans, all spans, and the first row that has one; the setting is a name
-    with its value, ``widen`` or ``error``; ``widened`` says what becomes of these spans.
-    """
-    (off, every, first), (name, value) = counts, setting
-    if not off:
-        return {}
-    note = f"{off} of {every} {what}, the first in row {first}."
-    if value == "error":
-        raise DataError(f"{note} Correct them, or set task.{name}=widen.")
-    return {name: f"{note} {widened}"}

@@ -1,7 +1,7 @@
 """Intents and slots: what a text wants, and what is marked in it, as one frame."""
 
 from collections.abc import Iterable, Sequence
-from typing import Any, Literal, Unpack
+from typing import Any, Unpack
 
 import torch
 from torch import Tensor
@@ -15,13 +15,13 @@ from textmill.metrics.frames import Frames
 from textmill.metrics.metric import Metric
 from textmill.models.wide import FittedScores
 from textmill.tasks import registries
-from textmill.tasks.column_task import ColumnsTask, UnseenLabelsConfig, off_notes
+from textmill.tasks.column_task import ColumnsTask, UnseenLabelsConfig
 from textmill.tasks.tagging import TagHead, scored_words
 from textmill.tasks.task import Batches, Loss, Metrics, Row
 from textmill.text.cells import Rows
 from textmill.text.columns.inputs import BesideWords, word_columns
 from textmill.text.columns.labels import SlotsColumn, label_column
-from textmill.text.columns.texts import ContextColumn
+from textmill.text.columns.texts import TextsColumn
 from textmill.text.columns.words import NgramsColumn
 from textmill.text.features.labels import UNSEEN, Labels
 from textmill.text.features.slots import Slots
@@ -57,18 +57,12 @@ class IntentSlots(ColumnsTask):
         max_texts: int = 20
         """Most texts of a context; of more the last are read, of each the first max_length
         words."""
-        intent_weight: float = 1.0
-        """How much the intent's part of the loss counts."""
         slot_weight: str | None = None
         """The column of the weight of each row's slots in the loss; ``weight`` is then that of its
         intent there, and of the row in metrics; null: slots have the row's."""
-        off_words: Literal["widen", "error"] = "widen"
-        """What becomes of a slot that begins or ends within a word, or shares one with the slot
-        before: training takes whole words, and it is counted, in a note, and as missed in every
-        value; or it is an error."""
 
         def __post_init__(self) -> None:
-            require(self, "task", sizes=["max_length", "max_texts"], positive=["intent_weight"])
+            require(self, "task", sizes=["max_length", "max_texts"])
 
     text: IntentSlotText
     _train_batches: Batches | None = None
@@ -89,8 +83,8 @@ class IntentSlots(ColumnsTask):
             tokenizer, column=config.column, max_length=config.max_length, **beside
         )
         if config.context is not None:
-            inputs["context"] = ContextColumn(
-                config.context, tokenizer, length=config.max_length, most=config.max_texts
+            inputs["context"] = TextsColumn(
+                config.context, tokenizer, length=config.max_length, around=config.max_texts
             )
         if ngrams is not None:
             inputs["ngrams"] = NgramsColumn(config.column, ngrams)
@@ -133,12 +127,13 @@ class IntentSlots(ColumnsTask):
 
     @override
     def row_notes(self, rows: Sequence[Row], *, train: bool) -> dict[str, str]:
-        return off_notes(
-            f"slots in '{self.text.slots.column}' do not begin and end with a word of their own",
-            self.text.off_words(rows),
-            setting=("off_words", self.config.off_words),
-            widened="Whole words are trained on; no answer can be such a slot.",
+        off, every, first = self.text.off_words(rows)
+        note = (
+            f"{off} of {every} slots in '{self.text.slots.column}' do not begin and end with a "
+            f"word of their own, the first in row {first}. Whole words are trained on; no answer "
+            "can be such a slot."
         )
+        return {"off_words": note} if off else {}
 
     @override
     def loss(self, scores: tuple[Tensor, Tensor], batch: ColumnBatch) -> Loss:
@@ -157,7 +152,7 @@ class IntentSlots(ColumnsTask):
             )
             weights = [None if each is None else each[rows] for each in weights]
         count = batch.count("words") if self.module.training else None
-        total = self.config.intent_weight * _summed(intents, wanted, weights[0])
+        total = _summed(intents, wanted, weights[0])
         if self.head.crf is not None:
             total = total + self.head.loss(tags, right, real, count, weights[1]).total
         else:

@@ -22,7 +22,7 @@ from textmill.models.readers.answer_spans import (
     windows_of,
 )
 from textmill.tasks import registries
-from textmill.tasks.column_task import ColumnsTask, off_notes
+from textmill.tasks.column_task import ColumnsTask
 from textmill.tasks.task import Loss, Metrics, Row
 from textmill.text.cells import Rows
 from textmill.text.features.passages import read_passages
@@ -82,9 +82,6 @@ class QuestionAnswering(ColumnsTask):
         no_answer_threshold: float = 0.0
         """Margin by which log p(no answer) must exceed the best span's for the model to give no
         answer (model.no_answer). A lower one gives no answer more often."""
-        off_tokens: Literal["widen", "error"] = "widen"
-        """An answer that begins or ends within a token: widen trains on the whole tokens, and a
-        note counts such answers; error refuses them."""
 
         def __post_init__(self) -> None:
             require(
@@ -134,12 +131,13 @@ class QuestionAnswering(ColumnsTask):
     @override
     def row_notes(self, rows: Sequence[Row], *, train: bool) -> dict[str, str]:
         self._check_answers(rows)
-        return off_notes(
-            f"answers in '{self.config.answers}' do not begin and end with a token",
-            self.text.off_tokens(rows),
-            setting=("off_tokens", self.config.off_tokens),
-            widened="Training takes the whole tokens; no prediction is exactly such an answer.",
+        off, every, first = self.text.off_tokens(rows)
+        note = (
+            f"{off} of {every} answers in '{self.config.answers}' do not begin and end with a "
+            f"token, the first in row {first}. Training takes the whole tokens; no prediction is "
+            "exactly such an answer."
         )
+        return {"off_tokens": note} if off else {}
 
     def _check_answers(self, rows: Sequence[Row]) -> None:
         if not self.text.always_answers:

@@ -119,29 +119,26 @@ class Linear(Schedule):
 
     class Config(Schedule.Config):
         end: float = 0.0
-        """Factor on the rate that the line reaches after the last step."""
+        """Factor on the rate after the last step."""
 
     config: Config
 
     @override
     def after_warmup(self, step: int, total: int | None, history: Sequence[float]) -> float:
-        return self.config.end + (1 - self.config.end) * self._left(step, total)
+        return self.config.end + (1 - self.config.end) * self.height(self._left(step, total))
+
+    def height(self, left: float) -> float:
+        """The share of the whole fall that is left, by that of the steps, both from 0 to 1."""
+        return left
 
 
 @registries.schedules.register("cosine")
-class Cosine(Schedule):
+class Cosine(Linear):
     """Falls along half a cosine to ``end`` (Loshchilov and Hutter 2017, without restarts)."""
 
-    class Config(Schedule.Config):
-        end: float = 0.0
-        """Factor that the curve reaches after the last step."""
-
-    config: Config
-
     @override
-    def after_warmup(self, step: int, total: int | None, history: Sequence[float]) -> float:
-        height = (1 - math.cos(math.pi * self._left(step, total))) / 2
-        return self.config.end + (1 - self.config.end) * height
+    def height(self, left: float) -> float:
+        return (1 - math.cos(math.pi * left)) / 2
 
 
 @registries.schedules.register("inverse_square_root")
@@ -210,14 +207,12 @@ class Plateau(Schedule):
         """Factor on the rate at each fall."""
         patience: int = 2
         """Evaluations without a better value after which the rate falls."""
-        min_delta: float = 0.0
-        """Changes of no more than this do not count as better."""
         cooldown: int = 0
         """Evaluations after a fall that are not counted."""
         end: float = 0.0
         """Lowest factor on the rate."""
 
-        limits: ClassVar = {"sizes": ["patience"], "not_negative": ["min_delta", "cooldown"]}
+        limits: ClassVar = {"sizes": ["patience"], "not_negative": ["cooldown"]}
 
         @override
         def __post_init__(self) -> None:
@@ -247,7 +242,7 @@ def plateaus(config: Plateau.Config, history: tuple[float, ...]) -> int:
     """How often patience was spent over a history, of which lower is better."""
     best, waited, cooling, found = math.inf, 0, 0, 0
     for value in history:
-        better = value < best - config.min_delta
+        better = value < best
         best, waited = (value, 0) if better else (best, waited + 1)
         if cooling > 0:
             cooling, waited = cooling - 1, 0

@@ -24,7 +24,7 @@ from textmill.text.columns.numbers import (
     Numbers,
     NumbersColumn,
 )
-from textmill.text.columns.texts import END, ContextColumn, TextsColumn
+from textmill.text.columns.texts import END, TextsColumn
 from textmill.text.columns.token_ids import TextColumn
 from textmill.text.columns.words import AffixesColumn, CharactersColumn, NgramsColumn, WordsColumn
 from textmill.text.features.labels import Labels
@@ -59,7 +59,7 @@ CASES = {
         [[2, 4, END, 1, END], [4, END, 3, END], [3, END]], [],
     ),
     "context": Case(
-        ContextColumn("c", WORDS, length=2, most=2), [["now", "wake", "me"], ["up"]],
+        TextsColumn("c", WORDS, length=2, around=2), [["now", "wake", "me"], ["up"]],
         [[2, END, 3, END], [4, END]], ["up", 3],
     ),
     "label": Case(LabelColumn(Labels(["a", "b"], column="c")), ["b", "a"], [[1], [0]], "c"),

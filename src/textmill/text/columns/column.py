@@ -24,7 +24,7 @@ columns = Registry(
         "textmill.text.columns.numbers": ["number", "numbers"],
         "textmill.text.processors.question_answering": ["answers", "matches", "passage"],
         "textmill.text.processors.extract": ["overlaps", "sentences"],
-        "textmill.text.columns.texts": ["context", "texts"],
+        "textmill.text.columns.texts": ["texts"],
         "textmill.text.columns.token_ids": ["text"],
         "textmill.text.columns.words": ["affixes", "characters", "ngrams", "pieces", "words"],
     },
@@ -61,7 +61,7 @@ class Column(SavedFolder):
     where it says much of it and a batch of one length leads a model of high rates astray."""
     fixed: bool = False
     """Whether each row has as many numbers as any other, more than one: none is padding."""
-    shares: ClassVar[bool] = False
+    shares: bool = False
     """Whether it reads a column of the rows that another one may read too."""
     unseen: bool = False
     """Whether a label that did not occur in training is encoded as ``UNSEEN``, not refused."""

@@ -25,16 +25,25 @@ class TextsColumn(IdsColumn):
     Args:
         length: Ids of a text; of a longer one the first are kept.
         limit: Texts of a row; None is no limit.
+        around: Of texts around another one, such as the turns before it, how many are read, the
+            last ones; None: they are the row's own text.
     """
 
     kind = "texts"
     unit = "texts"
 
     def __init__(
-        self, name: str, tokenizer: Tokenizer, *, length: int, limit: int | None = None
+        self,
+        name: str,
+        tokenizer: Tokenizer,
+        *,
+        length: int,
+        limit: int | None = None,
+        around: int | None = None,
     ) -> None:
         super().__init__(name, tokenizer, limit=limit)
         self.length, self._each = length, TextColumn(name, tokenizer, limit=length)
+        self.around, self.shares = around, around is not None
 
     @property
     @override
@@ -53,7 +62,7 @@ class TextsColumn(IdsColumn):
 
     def texts(self, value: Any, row: int) -> list[str]:
         """The texts of one cell that are read."""
-        return texts_in(value, self.name, row)
+        return texts_in(value, self.name, row)[-(self.around or 0) :]
 
     @override
     def encode(self, values: Sequence[Any]) -> Ragged:
@@ -72,6 +81,8 @@ class TextsColumn(IdsColumn):
 
     @override
     def cut(self, encoded: Ragged, limit: int) -> Ragged:
+        if self.around is not None:  # the limit is that of another text
+            return encoded
         ended = np.append(0, np.cumsum(encoded.values == END))
         place = ended[:-1] - np.repeat(ended[encoded.offsets[:-1]], encoded.lengths)
         kept = place < limit
@@ -97,23 +108,3 @@ class TextsColumn(IdsColumn):
     def cells(self, encoded: Sequence[Any], texts: Sequence[Any]) -> Sequence[Any]:
         decoder = self.tokenizer.create_decoder()
         return [decoder.batch([ids[ids != self.pad] for ids in row]) for row in encoded]
-
-
-@columns.register("context")
-class ContextColumn(TextsColumn):
-    """The texts around a text, such as the turns before it; of more than ``most`` the last."""
-
-    kind = "context"
-    shares = True
-
-    def __init__(self, name: str, tokenizer: Tokenizer, *, length: int, most: int) -> None:
-        super().__init__(name, tokenizer, length=length)
-        self.most = most
-
-    @override
-    def texts(self, value: Any, row: int) -> list[str]:
-        return super().texts(value, row)[-self.most :]
-
-    @override
-    def cut(self, encoded: Ragged, limit: int) -> Ragged:
-        return encoded

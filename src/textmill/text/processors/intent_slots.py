@@ -14,7 +14,7 @@ from textmill.text.cells import Rows, cell_at, whole_column
 from textmill.text.columns.column import Column
 from textmill.text.columns.inputs import BESIDE_WORDS, WORD_KINDS
 from textmill.text.columns.labels import LabelColumn, LabelsColumn, SlotsColumn
-from textmill.text.columns.texts import ContextColumn
+from textmill.text.columns.texts import TextsColumn
 from textmill.text.columns.words import NgramsColumn
 from textmill.text.features.slots import SlotSpan, places_of, read_slots, spans_of, tags_of, text_of
 from textmill.text.features.tag_spans import marked_parts
@@ -72,7 +72,7 @@ class IntentSlotText(ColumnsText):
     kinds = {  # noqa: RUF012  # a ClassVar of the base
         **WORD_KINDS,
         "ngrams": NgramsColumn,
-        "context": ContextColumn,
+        "context": TextsColumn,
         "label": LabelColumn,
         "slots": SlotsColumn,
     }

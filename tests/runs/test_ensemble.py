@@ -12,7 +12,7 @@ import textmill
 from tests.recipes.local_data import short, write_data
 from textmill.cli.main import main
 from textmill.errors import UserError
-from textmill.tasks.column_task import sampled
+from textmill.tasks.rows_task import sampled
 
 QUIET = ["reporters.console=false", "reporters.html=false"]
 

@@ -67,7 +67,8 @@ def test_rows_over_the_length_are_an_error_that_lists_them(make_task):
     assert 0 < len(over) < len(ROWS)
     with pytest.raises(DataError) as caught:
         task.batches(Data(), train=True, seed=1)
-    assert str(caught.value).startswith(f"{len(over)} of 9 rows have more than 12 source or 20")
+    most = "12 tokens of 'source' or 20 tokens of 'target'"
+    assert str(caught.value).startswith(f"{len(over)} of 9 rows have more than {most}: rows ")
 
 
 def test_rows_over_the_length_are_left_out_and_counted(make_task, caplog):
@@ -75,7 +76,8 @@ def test_rows_over_the_length_are_left_out_and_counted(make_task, caplog):
     with caplog.at_level(logging.WARNING, logger="textmill"):
         batches = task.batches(Data(batch_size=100), train=True, seed=1)
     over = task.text.encode(ROWS, with_targets=True).over_length.tolist()
-    note = f"{len(over)} of 9 rows left out: more than 12 source or 20 target tokens."
+    most = "12 tokens of 'source' or 20 tokens of 'target'"
+    note = f"{len(over)} of 9 rows left out: more than {most}."
     assert (caplog.messages, task.notes) == ([note], [note])
     (batch,) = batches
     kept = [i for i in range(9) if i not in over]

@@ -109,7 +109,9 @@ def test_a_target_that_is_too_long_counts_as_a_reference_but_not_in_the_loss(mak
         for name in ("loss", "perplexity", "accuracy"):
             assert found.values[name] == pytest.approx(of_short.values[name], rel=1e-5), name
         assert [row["row"] - 1 for row in found.rows] == [row["row"] for row in all_rows.rows]
-        assert found.details["left_out"] == "1 of 10 rows left out: more than 40 source tokens."
+        left_out = "1 of 10 rows left out: more than 40 tokens of 'source' or "
+        assert found.details["over_length"].startswith(left_out)
         assert found.details["loss"] == (
-            f"{len(over)} of 10 rows do not count in the loss: more than {limit} target tokens."
+            f"{len(over)} of 10 rows do not count in the loss: more than {limit} tokens of "
+            "'target'."
         )

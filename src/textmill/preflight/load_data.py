@@ -17,7 +17,7 @@ from textmill.data.first_row import first_cells
 from textmill.data.formats.header import columns_setting, proposed
 from textmill.data.text_pairs import TextPairs, refuse_other_header
 from textmill.errors import DataError, UserError
-from textmill.tasks.column_task import ColumnsTask
+from textmill.tasks.rows_task import RowsTask
 from textmill.tasks.task import Task
 from textmill.text.cells import Fingerprinted, RowCheck, whole_column
 from textmill.text.features.labels import FittedLabels
@@ -88,7 +88,7 @@ def use_by_task(task: Task) -> RowUse:
 
 
 def _check_of(config: object, labels: object) -> RowCheck | None:
-    if not isinstance(config, ColumnsTask.Config):
+    if not isinstance(config, RowsTask.Config):
         return None
     return config.row_check(labels if hasattr(labels, "column") else None)
 

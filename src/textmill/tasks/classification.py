@@ -20,8 +20,9 @@ from textmill.models.embedding_losses import supervised_contrastive
 from textmill.models.label_losses import AutoLoss, LabelLoss, averaged_scores, multi_hot
 from textmill.tasks import registries
 from textmill.tasks.batches.row_batches import ComparedRows
-from textmill.tasks.column_task import ColumnsTask, UnseenLabelsConfig
+from textmill.tasks.column_task import ColumnsTask
 from textmill.tasks.label_checks import never_predicted
+from textmill.tasks.rows_task import UnseenLabelsConfig
 from textmill.tasks.several.soft_labels import SoftLabels
 from textmill.tasks.task import Batches, Loss, Metrics, Row
 from textmill.text.cells import Rows, placed_errors

@@ -15,7 +15,8 @@ from textmill.metrics.frames import Frames
 from textmill.metrics.metric import Metric
 from textmill.models.wide import FittedScores
 from textmill.tasks import registries
-from textmill.tasks.column_task import ColumnsTask, UnseenLabelsConfig
+from textmill.tasks.column_task import ColumnsTask
+from textmill.tasks.rows_task import UnseenLabelsConfig
 from textmill.tasks.tagging import TagHead, scored_words
 from textmill.tasks.task import Batches, Loss, Metrics, Row
 from textmill.text.cells import Rows

@@ -11,12 +11,8 @@ from torch import Tensor, nn
 from torch.nn.functional import pad
 from typing_extensions import override
 
-from textmill.config.component import Config as BaseConfig
 from textmill.config.validators import require
-from textmill.data.batches import EpochBatches
-from textmill.data.batching import Batching
 from textmill.data.seq2seq_batch import Seq2SeqBatch, collate_seq2seq
-from textmill.data.store.tokens import encoded_rows, kept_fingerprint
 from textmill.errors import DataError, UserError
 from textmill.exported.seq2seq import translated
 from textmill.metrics.metric import Metric
@@ -26,19 +22,16 @@ from textmill.models.decoding import Decoding, decode
 from textmill.models.decoding.search_state import Generator
 from textmill.models.losses import CrossEntropy, cross_entropy, projected_cross_entropy
 from textmill.tasks.batches.device import at_places, real_places
-from textmill.tasks.batches.row_batches import RowBatches, check_batch, is_row, peek_first, rows_of
-from textmill.tasks.batches.user_batches import ReadyBatches
-from textmill.tasks.evaluation import inference
-from textmill.tasks.task import AnsweredConfig, Batches, Loss, Metrics, Outputs, Row, Task
+from textmill.tasks.batches.row_batches import RowBatches, is_row
+from textmill.tasks.rows_task import RowsTask
+from textmill.tasks.task import Batches, Loss, Metrics, Outputs, Row
 from textmill.text.answers import Translated
 from textmill.text.cells import Rows
 from textmill.text.columns.dictionary import Dictionary
 from textmill.text.columns.inputs import columns_beside
-from textmill.text.columns.numbers import NumberColumn
 from textmill.text.processors.seq2seq import (
     CHARACTERS_A_TOKEN,
     Seq2SeqText,
-    longest_texts,
     prefix_ids,
     prefix_of,
     source_text,
@@ -100,13 +93,13 @@ PREDICTION_TOKENS = 4096
 """Padded source tokens answered together."""
 
 
-class Seq2Seq(Task):
+class Seq2Seq(RowsTask):
     """An encoder-decoder trained with label-smoothed cross-entropy; answers are generated text.
 
     To change the loss, override :meth:`loss`.
     """
 
-    class Config(BaseConfig):
+    class Config(RowsTask.Config):
         label_smoothing: float = 0.1
         """Share of the target's probability spread over the vocabulary (Szegedy et al. 2016)."""
         max_source_length: int = 512
@@ -125,16 +118,13 @@ class Seq2Seq(Task):
         answer_prefix: str = ""
         """Text that every generated answer begins with; a row to predict can have its own in a
         column ``prefix``. It should end where a word does: what follows is a new piece."""
-        weight: str | None = None
-        """The column of each row's weight, 0 or more: a row of weight 2 counts in the loss and in
-        metrics as if it were there twice; null: each row counts once."""
 
         def __post_init__(self) -> None:
             require(self, "task", shares=["label_smoothing"])
 
     config: Config
-
     text: Seq2SeqText
+    batch_class = Seq2SeqBatch
 
     def __init__(
         self,
@@ -144,10 +134,8 @@ class Seq2Seq(Task):
         tokenizer: Tokenizer,
         dictionary: Dictionary | None = None,
     ) -> None:
-        self.config, self.module = config, module
+        super().__init__(config, module=module)
         beside = columns_beside("source", "source", {"dictionary": dictionary})
-        if config.weight is not None:
-            beside["weight"] = NumberColumn(config.weight, least=0.0)
         source, target = config.max_source_length, config.max_target_length
         longest = longest_input(module)
         if longest is not None:  # of a target the last token is never read
@@ -157,7 +145,7 @@ class Seq2Seq(Task):
             max_source_length=source,
             max_target_length=target,
             source_prefix=config.source_prefix,
-            beside=beside,
+            beside=self.with_weights(beside),
         )
         self.pad_idx = tokenizer.vocab_info.pad_idx
         self.eos_idx = tokenizer.vocab_info.eos_idx
@@ -170,85 +158,53 @@ class Seq2Seq(Task):
         Rows that have no ``batching`` of their own, as in a list, get the defaults of
         :class:`~textmill.data.batching.Batching`; ``BatchedRows`` sets another.
         """
-        self.check_module(train=train)
-        batches = data if isinstance(data, Batches) else self._batches(data, train=train, seed=seed)
+        batches = super().batches(data, train=train, seed=seed)
         if not train and isinstance(batches, RowBatches):
             batches.rows = self.with_references(batches.rows)
         return batches
 
-    def _batches(self, data: Iterable[Any], *, train: bool, seed: int) -> Batches:
-        first, data = peek_first(data)
-        if not is_row(first, self.text.columns):
-            check_batch(self, first, Seq2SeqBatch, train=train)
-            return ReadyBatches(data, self.read_batch, seed=seed)
-        rows, batching = rows_of(data, train=train)
-        encoded = encoded_rows(self.text, rows, kept_fingerprint(data, self.text))
-        columns, kept, details = self._without_too_long(encoded, train=train)
-        for note in details.values():
-            self.note(note)
-        batches = self._epochs(columns, batching, seed=seed, rows=kept)
-        return RowBatches(batches, rows, details=details)
+    @override
+    def is_row(self, first: Any) -> bool:
+        return is_row(first, self.text.columns)
 
-    def _without_too_long(
-        self, encoded: Encoded, *, train: bool
-    ) -> tuple[dict[str, Ragged], NDArray[np.int64] | None, dict[str, str]]:
-        """Leaves out the rows that are too long, or refuses them.
+    @override
+    def within_limits(
+        self, encoded: Encoded, details: dict[str, str], *, train: bool
+    ) -> tuple[Encoded, NDArray[np.int64] | None]:
+        """As in other tasks; but an evaluation keeps a row whose target alone is too long.
 
-        An evaluation cuts a target that alone is too long to its start mark, which leaves it
-        without a label: its source is still translated, and compared with its text.
-
-        Returns:
-            Sources and targets; the rows that are not too long, None for all of them; and notes on
-            those that are, by the value that they concern.
+        The target is cut to its start mark, which leaves it without a label: the source is still
+        translated, and compared with the text of the target.
         """
-        columns, over, count = dict(encoded.columns), encoded.over_length, encoded.num_rows
-        limits, details = self.text.limits, dict[str, str]()
-        skip = self.config.over_length == "skip"
-        most = f"{limits['source']} source or {limits['target']} target tokens"
-        if skip and not train and len(over):
-            over, targets = (
-                np.flatnonzero(columns[side].lengths > limit) for side, limit in limits.items()
-            )
-            most = f"{limits['source']} source tokens"
-            if len(cut := np.setdiff1d(targets, over)):
-                ids = [row.tolist() for row in columns["target"]]
-                for row in cut:
-                    del ids[row][1:]
-                columns["target"] = Ragged.from_lists(ids)
-                details["loss"] = (
-                    f"{len(cut)} of {count} rows do not count in the loss: more than "
-                    f"{limits['target']} target tokens."
-                )
-        if not len(over):
-            return columns, None, details
-        if not skip:
-            listed = ", ".join(map(str, over[:20].tolist())) + (", ..." if len(over) > 20 else "")
-            raise DataError(
-                f"{len(over)} of {count} rows have more than {most}: rows {listed} (from 0); "
-                f"{longest_texts(columns, limits)}. {self._remedy()}"
-            )
-        details["left_out"] = f"{len(over)} of {count} rows left out: more than {most}."
-        return columns, np.delete(np.arange(count), over), details
+        sides = {side: encoded[side].lengths > limit for side, limit in self.text.limits.items()}
+        cut = np.flatnonzero(sides["target"] & ~sides["source"])
+        if train or self.config.over_length == "error" or not len(cut):
+            return super().within_limits(encoded, details, train=train)
+        ids = [row.tolist() for row in encoded["target"]]
+        for row in cut:
+            del ids[row][1:]
+        self._warn(
+            f"{len(cut)} of {encoded.num_rows} rows do not count in the loss: more than "
+            f"{self.text.limits['target']} tokens of 'target'.",
+            details,
+            "loss",
+        )
+        kept = Encoded(
+            {**encoded, "target": Ragged.from_lists(ids)}, np.flatnonzero(sides["source"])
+        )
+        return super().within_limits(kept, details, train=train)
 
-    def _epochs(
-        self,
-        columns: Mapping[str, Ragged],
-        batching: Batching,
-        *,
-        seed: int,
-        rows: NDArray[np.int64] | None = None,
-    ) -> EpochBatches[Seq2SeqBatch]:
-        def collate(indices: NDArray[np.int64]) -> Seq2SeqBatch:
-            batch = collate_seq2seq(columns, indices, self.pad_idx, self.text.beside)
-            if batch.target is None or batch.target.shape[1] > 1:
-                return batch
-            # Only targets that do not count: the decoder still reads one position.
-            return replace(batch, target=pad(batch.target, (0, 1), value=self.pad_idx))
+    @override
+    def collate(self, encoded: Encoded, rows: NDArray[np.int64]) -> Seq2SeqBatch:
+        batch = collate_seq2seq(encoded, rows, self.pad_idx, self.text.beside)
+        if batch.target is None or batch.target.shape[1] > 1:
+            return batch
+        # Only targets that do not count: the decoder still reads one position.
+        return replace(batch, target=pad(batch.target, (0, 1), value=self.pad_idx))
 
-        texts = {side: columns[side] for side in self.text.limits if side in columns}
-        return EpochBatches(texts, batching, collate, seed=seed, rows=rows)
-
-    def _remedy(self) -> str:
+    @property
+    @override
+    def remedy(self) -> str:
         longest, config = longest_input(self.module), getattr(self.module, "config", None)
         fixed = not hasattr(config, "max_length") or getattr(config, "pretrained", None)
         if longest is not None and fixed and longest <= self.config.max_source_length:
@@ -261,8 +217,8 @@ class Seq2Seq(Task):
             "them), or leave these rows out with task.over_length=skip."
         )
 
+    @override
     def read_batch(self, batch: Any) -> list[dict[str, Any]]:
-        """The rows of a ready batch, read back from it; nothing of a type of the recipe's own."""
         if not isinstance(batch, Seq2SeqBatch):
             return [{} for _ in range(self.batch_size(batch))]
         sources = self.text.decode(batch.source.tolist())
@@ -360,8 +316,8 @@ class Seq2Seq(Task):
         metrics["perplexity"].update(loss.sums.get("nll", loss.total), loss.count)
         metrics["accuracy"].update(loss.sums["correct"], loss.count)
 
+    @override
     def check_module(self, *, train: bool) -> None:
-        """Refuses a module that the task cannot train, or search answers with."""
         if own := getattr(self.module, "own_task", None):
             raise UserError(
                 f"A {type(self.module).__name__} does not score one token after another: set "
@@ -439,37 +395,24 @@ class Seq2Seq(Task):
         return translated(self.text, found)
 
     @override
-    def predict(self, rows: Sequence[Row]) -> list[Translated]:
-        """Answers to rows with a ``source``, in order; batches are sorted by length inside.
-
-        A row's answer begins with its ``prefix``, where it has one.
-        """
-        if not rows:
-            return []
-        prefixes = [prefix_of(row, self.config.answer_prefix) for row in rows]
-        differ = any(prefix != self.config.answer_prefix for prefix in prefixes)
+    def answerable(self, rows: Sequence[Row]) -> Encoded:
         encoded = self.text.encode(rows, with_targets=False)
         if len(encoded.over_length):
             row = int(encoded.over_length[0])
-            length = int(encoded.columns["source"].lengths[row])
             raise DataError(
-                f"Row {row}, column 'source': has {length} tokens; "
+                f"Row {row}, column 'source': has {int(encoded['source'].lengths[row])} tokens; "
                 f"the model takes at most {self.text.limits['source']}."
             )
-        batching = Batching(max_tokens=PREDICTION_TOKENS, shuffle=False)
-        batches = self._epochs(encoded, batching, seed=0)
+        return encoded
 
-        by_row: dict[int, Translated] = {}
-        with inference(self.module):
-            for batch in batches:
-                assert batch.rows is not None, "batches cut out of rows know their numbers"
-                numbers = batch.rows.tolist()
-                # A recipe's own method generate may take no prefixes.
-                own: dict[str, Any] = _beside(batch)
-                own |= {"prefixes": [prefixes[i] for i in numbers]} if differ else {}
-                answers = self.generate(batch.source, batch.source_lengths, **own)
-                by_row.update(zip(numbers, answers, strict=True))
-        return self.complete([by_row[i] for i in range(len(rows))], rows)
+    @override
+    def answers_to(self, batch: Seq2SeqBatch, rows: Rows) -> list[Translated]:
+        """Generated texts, each of which begins with the row's ``prefix``, if it has one."""
+        own, default = _beside(batch), self.config.answer_prefix
+        prefixes = [prefix_of(row, default) for row in rows]
+        if any(prefix != default for prefix in prefixes):  # a method of one's own may take none
+            own["prefixes"] = prefixes
+        return self.complete(self.generate(batch.source, batch.source_lengths, **own), rows)
 
     @override
     def check(self, row: Row) -> None:
@@ -482,7 +425,7 @@ class Seq2Seq(Task):
             raise DataError(f"'source' is longer than the {limit} tokens the model takes.")
 
 
-class GenerationConfig(Seq2Seq.Config, AnsweredConfig):
+class GenerationConfig(Seq2Seq.Config):
     """Settings of tasks that are judged by the text they generate."""
 
     generate: bool = True

@@ -24,7 +24,8 @@ from textmill.models.crf import LinearChainCrf, tag_scheme
 from textmill.models.label_losses import AutoLoss, LabelLoss, averaged_scores
 from textmill.tasks import registries
 from textmill.tasks.batches.device import at_places, real_places
-from textmill.tasks.column_task import ColumnsTask, UnseenLabelsConfig
+from textmill.tasks.column_task import ColumnsTask
+from textmill.tasks.rows_task import UnseenLabelsConfig
 from textmill.tasks.task import Loss, Metrics, Row
 from textmill.text.cells import Rows
 from textmill.text.columns.column import Column

@@ -313,16 +313,23 @@ class DictionaryColumn(Column):
     @override
     def check(self, encoded: Mapping[str, Ragged], kinds: Mapping[str, Column]) -> None:
         own = next(role for role, column in kinds.items() if column is self)
-        text: Any = kinds[self.text]
-        words = encoded[self.text].lengths - text.tokenizer.config.marks
+        words = self.words(encoded, kinds)
         rows, places = self._places(encoded[own])
         outside = np.flatnonzero(places >= words[rows])
         if len(outside):
             row, place = int(rows[outside[0]]), int(places[outside[0]])
             raise DataError(
                 f"Row {row}, column '{self.name}': has kinds of the word at {place} (from 0), but "
-                f"the text in '{text.name}' has {words[row]} words."
+                f"the text in '{kinds[self.text].name}' has {words[row]} words."
             )
+
+    def words(
+        self, encoded: Mapping[str, Ragged], kinds: Mapping[str, Column]
+    ) -> NDArray[np.int64]:
+        """How many words each row has. *Shape:* ``[n]``."""
+        text: Any = kinds[self.text]
+        marks: int = text.tokenizer.config.marks
+        return encoded[self.text].lengths - marks
 
     def known(self, encoded: Ragged) -> int:
         rows, places = self._places(encoded)

@@ -193,17 +193,6 @@ def source_text(row: Mapping[str, Any]) -> str:
     return source
 
 
-def longest_texts(columns: Mapping[str, Ragged], limits: Mapping[str, int]) -> str:
-    """The longest text of each column that has one over its limit, in words."""
-    found = list[str]()
-    for name, limit in limits.items():
-        lengths = columns[name].lengths
-        row = int(lengths.argmax())
-        if lengths[row] > limit:
-            found.append(f"the longest {name} has {int(lengths[row])} tokens (row {row})")
-    return ", ".join(found)
-
-
 def prefix_of(row: Mapping[str, Any], default: str) -> str:
     """What the answer to a row is to begin with: its own ``prefix``, else the default."""
     prefix = row.get("prefix", default)

@@ -367,45 +367,58 @@ def fit_tokenizer_json(
         )
     if error := not_text(texts):
         raise error
-    empty = UserError("The tokenizer's training text is empty: no line of it holds a character.")
+    library = _unfitted(kind, lowercase=lowercase)
     settings: dict[str, Any] = {"min_frequency": min_count, "show_progress": False}
     settings |= {"vocab_size": vocab_size, "special_tokens": [*SPECIAL]}
-    steps, models = tokenizers.pre_tokenizers, tokenizers.models
     if kind == "byte_bpe":
-        library = tokenizers.Tokenizer(models.BPE())
-        library.pre_tokenizer = steps.ByteLevel(add_prefix_space=False)
-        library.decoder = tokenizers.decoders.ByteLevel()
-        settings["initial_alphabet"] = steps.ByteLevel.alphabet()
-    else:
-        words = kind == "words"
-        model = models.WordLevel({UNK: 0}, unk_token=UNK) if words else models.BPE(unk_token=UNK)
-        library = tokenizers.Tokenizer(model)
-        # Spaces need no rule of their own: words are split at any, which is 1.3 to 1.7 times as
-        # fast.
-        library.normalizer = tokenizers.normalizers.NFKC()
-        if lowercase:
-            both = [library.normalizer, tokenizers.normalizers.Lowercase()]
-            library.normalizer = tokenizers.normalizers.Sequence(both)
-        library.pre_tokenizer = steps.BertPreTokenizer()
-    if kind == "bpe":
-        apart = steps.Split(_WORDS, "isolated")
-        library.pre_tokenizer = steps.Sequence([steps.Metaspace(), apart])
-        library.decoder = tokenizers.decoders.Metaspace()
+        settings["initial_alphabet"] = tokenizers.pre_tokenizers.ByteLevel.alphabet()
+    elif kind == "bpe":
         # The characters that get a piece are chosen here: the library would draw among equal ones.
         normal = library.normalizer
         written = (_SPACES.sub("", normal.normalize_str(text)) for text in texts)
         if not (characters := covering(written, character_coverage)):
-            raise empty
+            raise UserError(NO_TEXT)
         characters = list(dict.fromkeys(["▁", *characters]))
         settings |= {"initial_alphabet": characters, "limit_alphabet": len(characters)}
     trainers = tokenizers.trainers
     trainer = trainers.WordLevelTrainer if kind == "words" else trainers.BpeTrainer
     library.train_from_iterator(texts, trainer(**settings))
     content = json.loads(library.to_str())
-    # In the order of their ids, which the library does not keep.
-    vocab = dict(sorted(content["model"]["vocab"].items(), key=lambda item: item[1]))
+    content["model"]["vocab"] = _in_order(content["model"]["vocab"], kind, vocab_size)
+    return _json_of(content)
+
+
+NO_TEXT = "The tokenizer's training text is empty: no line of it holds a character."
+
+
+def _unfitted(kind: JsonKind, *, lowercase: bool) -> tokenizers.Tokenizer:
+    """A tokenizer of a kind without a vocabulary."""
+    steps, models = tokenizers.pre_tokenizers, tokenizers.models
+    if kind == "byte_bpe":
+        library = tokenizers.Tokenizer(models.BPE())
+        library.pre_tokenizer = steps.ByteLevel(add_prefix_space=False)
+        library.decoder = tokenizers.decoders.ByteLevel()
+        return library
+    words = kind == "words"
+    model = models.WordLevel({UNK: 0}, unk_token=UNK) if words else models.BPE(unk_token=UNK)
+    library = tokenizers.Tokenizer(model)
+    # Spaces need no rule of their own: words are split at any, which is 1.3 to 1.7 times as fast.
+    library.normalizer = tokenizers.normalizers.NFKC()
+    if lowercase:
+        both = [library.normalizer, tokenizers.normalizers.Lowercase()]
+        library.normalizer = tokenizers.normalizers.Sequence(both)
+    library.pre_tokenizer = steps.BertPreTokenizer()
+    if kind == "bpe":
+        apart = steps.Split(_WORDS, "isolated")
+        library.pre_tokenizer = steps.Sequence([steps.Metaspace(), apart])
+        library.decoder = tokenizers.decoders.Metaspace()
+    return library
+
+
+def _in_order(vocab: Mapping[str, int], kind: JsonKind, vocab_size: int) -> dict[str, int]:
+    """A vocabulary by rising ids, which the library does not keep; refuses another size."""
     if len(vocab) <= len(SPECIAL):
-        raise empty
+        raise UserError(NO_TEXT)
     if len(vocab) > vocab_size:
         raise UserError(
             f"vocab_size={vocab_size} is too small: the text's characters and the special pieces "
@@ -414,7 +427,11 @@ def fit_tokenizer_json(
         )
     if kind != "words" and len(vocab) < vocab_size:
         raise TooLargeVocabularyError(vocab_size, len(vocab))
-    content["model"]["vocab"] = vocab
+    return dict(sorted(vocab.items(), key=lambda item: item[1]))
+
+
+def _json_of(content: Mapping[str, Any]) -> bytes:
+    """What the library would write, without what differs between its versions."""
     kept = ("normalizer", "pre_tokenizer", "decoder", "model")
     plain = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False}
     added = [

@@ -6,8 +6,7 @@ from functools import partial
 from typing import Any
 
 from textmill.config.code_names import CodeNames, UnknownCodeError, type_word
-from textmill.config.component import Config, Given
-from textmill.config.foreign_names import setting_here
+from textmill.config.component import Given
 from textmill.config.ingredient import (
     EVALUATION_DATA,
     STANDARD,
@@ -22,6 +21,7 @@ from textmill.config.parameters import MISSING, Parameter, settings_of
 from textmill.config.planning.overrides import Names, outermost
 from textmill.config.planning.read_back import why_lost
 from textmill.config.planning.session import Session
+from textmill.config.planning.unused import Unused
 from textmill.config.planning.wiring import (
     IngredientNode,
     Wiring,
@@ -414,66 +414,15 @@ class _Planner:
                 found[name] = {**head, **rest}
         return {**found, **dict.fromkeys(sorted(self.names.off))}
 
-    def unreached(self) -> None:
-        """Settings for names that no ingredient has are problems; for unreached ones, notes."""
-        for layer in (*self.names.layers, self.names.typed):
-            for name, node in layer.entries.items():
-                if name in self.resolved or name in self.names.off:
-                    continue
-                place = layer.key_places.get(name, node.place)
-                if name in self.names.always:
-                    text = f"'{name}' is provided by the run and has no settings."
-                    self.problems.append(Problem(text, place))
-                elif name in self.names.known:
-                    self.notes.append(
-                        f"{name} is not used here; its settings ({place}) change nothing."
-                    )
-                else:
-                    keys = node.entries if isinstance(node, Entries) else ()
-                    guess = self.names.nearest(name, keys, dotted_settings(self.nodes.values()))
-                    text = self.names.no_ingredient(name, setting_here(name) or guess)
-                    self.problems.append(Problem(text.strip(), place))
-
-    def report_missing(self) -> None:
-        """One problem for each name that is needed and that nobody defines."""
-        for name, users in self.missing.items():
-            needs = "needs" if len(set(users)) == 1 else "need"
-            by = f", and {', '.join(dict.fromkeys(users))} {needs} it" if users else ""
-            own = [user for user in users if user in self.names.table.ingredients]
-            place = self.nodes[own[0]].ingredient.place if own else None
-            free = [key for key in self.names.table.ingredients if key not in self.nodes]
-            guess = suggest(name, free)
-            text = f"no '{name}' is specified{by}. {guess}Define {name} in the recipe."
-            if name in self.names.off:
-                text = f"'{name}' is switched off by {name}=null{by}. Leave that out."
-            bound = self.names.table.objects.get(name)
-            self.problems.append(Problem(bound) if bound else Problem(text, place))
-
-    def note_unused(self) -> None:
-        """Notes Configs that the recipe binds, and neither mentions itself nor gives to anybody."""
-        table = self.names.table
-        free = {*self.names.known, *self.unfilled} - set(table.ingredients)
-        for name, ingredient in table.ingredients.items():
-            if name in self.nodes or name in self.names.off or name in table.mentioned:
-                continue
-            if isinstance(ingredient.value, Config | Given):
-                where = f" ({ingredient.place})" if ingredient.place else ""
-                text = f"{name}{where} is taken by nothing here. {suggest(name, free)}"
-                self.notes.append(text.strip())
-
-    @property
-    def unfilled(self) -> set[str]:
-        """Names that something here would take, and nobody defines."""
-        return {name for node in self.nodes.values() for name in node.wiring.unfilled}
-
     def finished(self, targets: Sequence[str]) -> Plan:
-        self.unreached()
-        self.report_missing()
+        said = Unused(self.names, self.nodes, {*self.resolved})
+        self.problems += [*said.unknown(), *said.missing(self.missing)]
+        self.notes += said.unreached()
         for name, text in self.names.table.objects.items():
-            if name in self.nodes or name in self.unfilled:
+            if name in self.nodes or name in said.unfilled:
                 self.problems.append(Problem(text))  # the default would be used, and not said
         if "trainer" in targets:
-            self.note_unused()
+            self.notes += said.untaken()
         swaps = {name: path for name, (path, _) in self.names.swaps.items() if name in self.nodes}
         readers = [each for node in self.resolved.values() for each in (node.wires, node.reader)]
         problems = [problem for each in readers for problem in each.problems]

@@ -127,9 +127,9 @@ def load_columns(
     try:
         kind = FORWARDS[answers["forward"]]
         for name, value in answers["settings"].items():
-            if value not in text.answer_settings[name]:
+            if value not in text.answering.answer_settings[name]:
                 raise ValueError(f"the setting '{name}' cannot be {value!r:.80}")
-            setattr(text, name, value)
+            setattr(text.answering, name, value)
         held = dict(answers["numbers"])
         if any(each.type not in NUMBERS for each in dataclasses.fields(kind)):  # type: ignore[arg-type]
             held |= load(read_all(arrays, LARGEST_ARRAYS, ExportError))
@@ -144,7 +144,7 @@ def answers_of(text: ColumnsText, forward: Forward, *, refuses_long: bool) -> di
     return {
         "forward": forward.name,
         "numbers": {k: v for k, v in _fields(forward) if not isinstance(v, np.ndarray)},
-        "settings": {name: getattr(text, name) for name in text.answer_settings},
+        "settings": text.answering.present_settings,
         "over_length": "error" if refuses_long else "cut",
     }
 

@@ -36,7 +36,6 @@ from textmill.models.layers.precision import autocast
 from textmill.runtime.devices import Env
 from textmill.tasks.embedding import text_vectors
 from textmill.tasks.task import Row, Task
-from textmill.text.processors.ensemble import EnsembleText
 from textmill.text.processors.text_processor import TextProcessor
 from textmill.text.processors.texts import LabelText
 
@@ -281,7 +280,7 @@ def predictor_of(task: Task, opened: Opened) -> Predictor:
         task.use_text(opened.text)
     except CheckpointError as error:
         raise CheckpointError(f"{opened.path}: {error}.") from None
-    text = task.text.members[0] if isinstance(task.text, EnsembleText) else task.text
+    text = getattr(task.text, "answering", task.text)
     if isinstance(text, LabelText) and (found := Calibration.of(opened.path)) is not None:
         text.calibrate(found.temperature, found.thresholds)
     return Predictor(task, checkpoint=opened.path.name)

@@ -25,7 +25,6 @@ from textmill.runs.load_run import batches_on, data_of, load
 from textmill.runs.report import FILE, write_report
 from textmill.tasks.classification import LabelTask
 from textmill.tasks.evaluation import inference
-from textmill.tasks.several.ensemble import Ensemble
 from textmill.tasks.task import Batches
 
 LOG = logging.getLogger("textmill")
@@ -58,7 +57,7 @@ def calibrate(
     folder, how = Path(run), {"device": device, "allow_code": allow_code}
     predictor = load(folder, checkpoint=checkpoint, **how)  # type: ignore[arg-type]
     whole = predictor.task
-    task = whole.answering if isinstance(whole, Ensemble) else whole
+    task = getattr(whole, "answering", whole)  # of an ensemble
     if not isinstance(task, LabelTask):
         raise UserError(
             f"{folder} is a run of {type(task).__name__}, whose scores are not calibrated: wanted "

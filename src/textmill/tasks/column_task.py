@@ -33,7 +33,7 @@ class ColumnsTask(RowsTask):
 
     @override
     def use_text(self, text: TextProcessor) -> None:
-        settings = {name: getattr(self.text, name) for name in self.text.answer_settings}
+        settings = self.text.present_settings
         super().use_text(text)
         for name, value in settings.items():
             setattr(self.text, name, value)

@@ -58,6 +58,16 @@ class ColumnsText(TextProcessor):
             column.check_beside(role, self.inputs)
 
     @property
+    def answering(self) -> "ColumnsText":
+        """What decodes outputs, by its ``answer_settings``: of an ensemble the first member."""
+        return self
+
+    @property
+    def present_settings(self) -> dict[str, Any]:
+        """The values of ``answer_settings``."""
+        return {name: getattr(self, name) for name in self.answer_settings}
+
+    @property
     def all(self) -> dict[str, Column]:
         """All columns by their role, inputs first."""
         return {**self.inputs, **self.targets}

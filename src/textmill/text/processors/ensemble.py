@@ -1,6 +1,6 @@
 """Text processor of an ensemble: each member reads rows by its own, and the first one answers."""
 
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -12,9 +12,7 @@ from textmill.text.cells import Rows
 from textmill.text.columns.column import Column, ColumnKind
 from textmill.text.metadata import read_settings
 from textmill.text.processors.column_processor import MOST, ColumnsText
-from textmill.text.processors.tagging import TaggingText
 from textmill.text.processors.text_processor import Encoded, TextProcessor, text_processors
-from textmill.text.processors.texts import LabelText, Thresholds
 
 
 @text_processors.register("ensemble")
@@ -27,10 +25,6 @@ class EnsembleText(ColumnsText):
 
     kind = "ensemble"
     kinds: ClassVar[Mapping[str, ColumnKind]] = {}  # those of the members
-    answer_settings: ClassVar[Mapping[str, Container[Any]]] = {
-        **TaggingText.answer_settings,
-        **LabelText.answer_settings,
-    }
 
     def __init__(self, members: Sequence[ColumnsText]) -> None:
         self.members = tuple(members)
@@ -38,6 +32,11 @@ class EnsembleText(ColumnsText):
         self.inputs: dict[str, Column] = {}
         for number, member in enumerate(self.members):
             self.inputs |= {role_of(r, number): column for r, column in member.inputs.items()}
+
+    @property
+    @override
+    def answering(self) -> ColumnsText:
+        return self.members[0]
 
     @property
     @override
@@ -53,26 +52,6 @@ class EnsembleText(ColumnsText):
     @override
     def ingredients_for(self, names: Iterable[str]) -> dict[str, Any]:
         return self.ingredients
-
-    @property
-    def scheme(self) -> Any:
-        """How labels of words mark spans; None: they do not, or there are none."""
-        return getattr(self.members[0], "scheme", None)
-
-    @scheme.setter
-    def scheme(self, scheme: Any) -> None:
-        if isinstance(self.members[0], TaggingText):
-            self.members[0].scheme = scheme
-
-    @property
-    def thresholds(self) -> Thresholds:
-        """Above which probabilities labels are answers; None: the usual rule."""
-        return getattr(self.members[0], "thresholds", None)
-
-    @thresholds.setter
-    def thresholds(self, thresholds: Thresholds) -> None:
-        if isinstance(self.members[0], LabelText):
-            self.members[0].thresholds = thresholds
 
     def of_member(self, columns: Mapping[str, Any], number: int) -> dict[str, Any]:
         """What a member has among things by role, under its own roles; the first has targets."""

@@ -27,6 +27,7 @@ WITH_DEFAULT = frozenset({"module", "task", "optimizer", "lr_scheduler", "traine
 
 EVALUATION_DATA = ("valid_data", "test_data")
 """None where a recipe has none; a setting of one makes it as the training data are."""
+DATA = ("train_data", *EVALUATION_DATA)
 
 
 @dataclass(frozen=True)

@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import Any, Literal
 
 from textmill.checkpoint.layout import has_checkpoints
+from textmill.config.ingredient import DATA
 from textmill.config.planning.key import run_key
 from textmill.config.planning.wiring import reached
 from textmill.errors import PlanError, TextmillError, UserError
 from textmill.launch.launcher import Job, program
-from textmill.preflight.load_data import DATA
 from textmill.recipes.planning import Planned, plan_recipe
 from textmill.runs.fingerprints import named_content, read_data
 from textmill.runs.resume import choose_folder, is_finished, length_of, run_of_data

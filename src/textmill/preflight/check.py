@@ -16,6 +16,7 @@ import torch
 from torch import nn
 
 from textmill.checkpoint.store import Checkpoints
+from textmill.config.ingredient import DATA
 from textmill.config.planning.overrides import Overrides
 from textmill.config.planning.session import Session
 from textmill.config.recipe import Recipe
@@ -28,7 +29,7 @@ from textmill.metrics.tables import format_value, is_of_label
 from textmill.preflight.data_preview import first_row, nothing_selected, shared_rows, shortened
 from textmill.preflight.disk_need import room_for
 from textmill.preflight.export_checks import refuse_exports
-from textmill.preflight.load_data import DATA, offered_holdout, read_one
+from textmill.preflight.load_data import offered_holdout, read_one
 from textmill.preflight.loadable import refuse_unloadable
 from textmill.preflight.max_tokens import auto_data, settle_max_tokens
 from textmill.preflight.odd_labels import odd_labels

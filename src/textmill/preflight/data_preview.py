@@ -10,13 +10,14 @@ from typing import Any
 
 import numpy as np
 
+from textmill.config.ingredient import DATA
 from textmill.config.planning.plan import Plan
 from textmill.config.planning.session import Session
 from textmill.data.batches import EpochBatches
 from textmill.data.mixture import Mixture
 from textmill.data.rows import Rows
 from textmill.data.text_pairs import TextPairs
-from textmill.preflight.load_data import DATA, all_data
+from textmill.preflight.load_data import all_data
 from textmill.tasks.batches.row_batches import RowBatches, RowSource, is_row
 from textmill.text.cells import unlisted
 from textmill.text.processors.text_processor import TextProcessor

@@ -10,11 +10,12 @@ from typing import Any
 
 import torch
 
+from textmill.config.ingredient import DATA
 from textmill.config.planning.overrides import Overrides
 from textmill.config.recipe import Recipe
 from textmill.data.seq2seq_batch import Seq2SeqBatch
 from textmill.errors import TextmillError, UserError
-from textmill.preflight.load_data import DATA, load_data
+from textmill.preflight.load_data import load_data
 from textmill.preflight.max_tokens import is_auto, take_max_tokens
 from textmill.recipes.planning import plan_recipe, seed_of
 from textmill.runtime.seeds import seed_all

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from textmill.config.code_names import code_in
-from textmill.config.ingredient import BuiltFrom
+from textmill.config.ingredient import DATA, BuiltFrom
 from textmill.config.planning.session import Session
 from textmill.config.planning.wiring import IngredientNode
 from textmill.config.values.typed_values import plain
@@ -21,8 +21,6 @@ from textmill.tasks.rows_task import RowsTask
 from textmill.tasks.task import Task
 from textmill.text.cells import Fingerprinted, RowCheck, whole_column
 from textmill.text.features.labels import FittedLabels
-
-DATA = ("train_data", "valid_data", "test_data")
 
 FIXED = ("source", "target", "references")
 """Columns that tasks read under these names, which no setting has."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from textmill.config.ingredient import EVALUATION_DATA, IngredientTable
+from textmill.config.ingredient import DATA, IngredientTable
 from textmill.config.planning.plan import Plan
 from textmill.config.planning.session import Session
 from textmill.config.planning.wiring import owner_of
@@ -28,7 +28,6 @@ KINDS = ("recipe", "like")
 """Settings that make a name that of a task: its recipe, or the task that it is, too."""
 OWN = ("task", "module", "optimizer", "lr_scheduler", "trainer", "reporters", "callbacks")
 """Ingredients of the recipe of several tasks, and of no task."""
-DATA = ("train_data", *EVALUATION_DATA)
 GIVEN = ("sources", "train_data")
 """What it gets from the tasks: each with its data, and the texts of all."""
 

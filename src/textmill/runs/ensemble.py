@@ -8,6 +8,7 @@ from typing import Any
 
 from textmill.checkpoint.layout import CHECKPOINTS
 from textmill.checkpoint.manifest import manifest_of
+from textmill.config.ingredient import DATA
 from textmill.config.values.raw_values import untyped
 from textmill.errors import UserError, worded
 from textmill.inference.load import load_run, saved_nodes
@@ -16,10 +17,6 @@ from textmill.runs.task_folders import write_run
 from textmill.tasks.several.ensemble import Ensemble, EnsembleModel, refuse_others
 
 LOG = logging.getLogger("textmill")
-
-DATA = ("train_data", "valid_data", "test_data")
-"""Settings that the ensemble has from its first member: how rows are read, and what it is
-evaluated on."""
 
 
 def ensemble(
@@ -57,6 +54,7 @@ def ensemble(
     of = [Path(run, CHECKPOINTS, predictor.checkpoint) for run, predictor in pairs]
     members = [{"checkpoint": str(path), "manifest": manifest_of(path)[1]} for path in of]
     nodes = saved_nodes(Path(runs[0]), "settings").entries
+    # How rows are read, and what it is evaluated on.
     settings = {name: untyped(nodes[name]) for name in DATA if name in nodes}
     configs = {"module": made.module.config.to_dict(), "task": made.config.to_dict()}
     key = hashlib.sha256("\n".join(each["manifest"] for each in members).encode()).hexdigest()[:12]

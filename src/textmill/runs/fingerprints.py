@@ -9,12 +9,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from textmill.checkpoint.layout import deciding_files
+from textmill.config.ingredient import DATA
 from textmill.config.parameters import settings_of
 from textmill.config.planning.key import deciding_names
 from textmill.config.planning.plan import Plan
 from textmill.config.planning.session import Session
 from textmill.data.text_pairs import TextPairs
-from textmill.preflight.load_data import DATA, all_data, fingerprint_of, read_all
+from textmill.preflight.load_data import all_data, fingerprint_of, read_all
 from textmill.recipes.planning import seed_of
 from textmill.run_folder.folder import RunFolder
 from textmill.runtime.files import sha256

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from textmill.checkpoint.saved import refuse_changed
+from textmill.config.ingredient import EVALUATION_DATA
 from textmill.config.planning.key import plan_parts
 from textmill.config.planning.overrides import Overrides, words_of
 from textmill.config.planning.plan import make_plan
@@ -46,7 +47,6 @@ from textmill.tasks.task import Batches, Task
 
 LOG = logging.getLogger("textmill")
 
-EVALUATED = ("valid_data", "test_data")
 FIRST = ("valid_data", "test_data", "train_data")
 """The first of these that a run has says how rows to answer are read."""
 EVALUATED_CELLS = 2048
@@ -154,7 +154,7 @@ def data_of(
     words: Sequence[str],
     task: Task,
     *,
-    names: Sequence[str] = EVALUATED,
+    names: Sequence[str] = EVALUATION_DATA,
     device: str = "auto",
     allow_code: bool = False,
 ) -> Iterator[tuple[str, Any]]:

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from textmill.checkpoint.parts import check_fit
 from textmill.config.foreign_names import setting_here
+from textmill.config.ingredient import EVALUATION_DATA
 from textmill.config.planning.overrides import Overrides
 from textmill.config.recipe import Recipe
 from textmill.config.registry import suggest
@@ -21,7 +22,7 @@ from textmill.inference.load import NeedsCodeError, Predictor, load_run
 from textmill.preflight.load_data import read_all
 from textmill.recipes.planning import Planned, plan_recipe, run_named, seed_of
 from textmill.run_folder.folder import RunFolder
-from textmill.runs.load_run import EVALUATED, evaluate, evaluate_on, load_by_code
+from textmill.runs.load_run import evaluate, evaluate_on, load_by_code
 from textmill.runs.resume import Run, choose_folder, refuse_other
 from textmill.runs.train import train
 from textmill.runtime.devices import Env
@@ -203,7 +204,7 @@ def _evaluated(planned: Planned, predictor: Predictor, folder: Path) -> dict[str
     task = predictor.task
     session = planned.start(folder, "evaluate", str(task.device), task.text.ingredients)
     found = {}
-    for name in EVALUATED:
+    for name in EVALUATION_DATA:
         if session.has(name) and (data := session.get(name)) is not None:
             found[name] = evaluate_on(name, data, task, folder)
     if not found:

@@ -39,13 +39,6 @@ def split_state(state: Mapping[Any, Any]) -> tuple[dict[str, Tensor], Any]:
 
     Raises:
         CheckpointError: something else is in there; names its path and type.
-
-    Example:
-        >>> tensors, plain = split_state({"a": {0: torch.tensor(3.0)}, "lr": 0.1})
-        >>> list(tensors), plain
-        (['a.0'], {'a': {'$dict': [[0, {'$tensor': 'a.0'}]]}, 'lr': 0.1})
-        >>> join_state(tensors, plain)
-        {'a': {0: tensor(3.)}, 'lr': 0.1}
     """
     splitter = _Splitter()
     plain = splitter.split(state, "", 0)

@@ -30,15 +30,6 @@ class Checkpoints(SavedCheckpoints):
         folder: As for `SavedCheckpoints`; made by the first save.
         keep: How many of the newest stay besides the best. At least 1.
         writes: Whether this process writes there; of many ranks one does.
-
-    Example:
-        >>> import tempfile
-        >>> from torch import nn
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     checkpoints = Checkpoints(Path(folder) / "checkpoints", keep=2)
-        ...     _ = checkpoints.save(1000, {"model": nn.Linear(2, 1)})
-        ...     checkpoints.restore({"model": nn.Linear(2, 1)}), checkpoints.last().name
-        (1000, 'step-00001000')
     """
 
     load_part = staticmethod(load_part)

@@ -177,17 +177,6 @@ def outline(recipe: Recipe) -> list[str]:
 
     A parameter that ``given`` fills by an ingredient of another name stands with it behind the
     settings: ``vocabulary<-target_vocabulary``.
-
-    Example:
-        >>> from textmill.config.recipe import like
-        >>> class Words(Config):
-        ...     path: str = ""
-        ...     shuffle: bool = True
-        >>> data = Words(path="train.txt")
-        >>> recipe = Recipe(train_data=data, valid_data=like("train_data", shuffle=False))
-        >>> print(*outline(recipe), sep="\n")
-          train_data  Words: path=train.txt
-          valid_data  like train_data: shuffle=false
     """
     width = max(map(len, recipe.ingredients), default=0)
     return [

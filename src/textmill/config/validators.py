@@ -29,18 +29,6 @@ def require(
 
     Raises:
         UserError: With the name, what is wanted, and what it is.
-
-    Example:
-        >>> from textmill.config.component import Config
-        >>> class Layers(Config):
-        ...     num_layers: int = 2
-        ...     dropout: float = 0.1
-        ...
-        ...     def __post_init__(self) -> None:
-        ...         require(self, "model", sizes=["num_layers"], shares=["dropout"])
-        >>> Layers(num_layers=0)
-        Traceback (most recent call last):
-        textmill.errors.UserError: model.num_layers must be at least 1, but is 0.
     """
     limits: tuple[tuple[Iterable[str], Callable[[float], bool], str], ...] = (
         (sizes, lambda x: x >= 1, "at least 1"),

@@ -33,10 +33,6 @@ class BadRow:
         line: Its number from 1, header included; in Parquet, Arrow and SQuAD that of the row.
         reason: One phrase: what was wanted and what was found.
         text_excerpt: At most 80 characters of it; bytes that are not UTF-8 as ``\xff``.
-
-    Example:
-        >>> print(BadRow("pairs.tsv", 3, "wanted 2 columns, found 1", "Hello"))
-        pairs.tsv:3: wanted 2 columns, found 1
     """
 
     file: str

@@ -239,12 +239,6 @@ class BatchedRows:
 
     Args:
         rows: All rows, in memory; all else is as of :class:`Batching`.
-
-    Example:
-        >>> rows = [{"source": "Hi.", "target": "Salut."}, {"source": "Run!", "target": "Cours !"}]
-        >>> data = BatchedRows(rows, batch_size=1)
-        >>> len(data), data.batching.batch_size
-        (2, 1)
     """
 
     def __init__(

@@ -24,14 +24,7 @@ HASH = "textmill holdout"
 
 @dataclass(frozen=True)
 class Holdout:
-    """Which rows are held out.
-
-    Example:
-        >>> from textmill.data.rows import Rows
-        >>> rows = Rows({"label": ["ham", "spam"] * 50, "text": [str(n) for n in range(100)]})
-        >>> [len(Holdout(0.1, held_out=side, label="label").of(rows)) for side in (False, True)]
-        [94, 6]
-    """
+    """Which rows are held out."""
 
     share: float
     """Of all rows."""

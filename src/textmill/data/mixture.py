@@ -31,15 +31,7 @@ ROUNDS = 6
 
 @dataclass(frozen=True)
 class Mixture:
-    """Sources of rows, one after the other, and their shares.
-
-    Example:
-        >>> mixture = Mixture(("news", "talks"), (6, 2), (0.5, 0.5))
-        >>> mixture.quotas, mixture.epochs(1.5)
-        ((4, 4), {'news': 1.0, 'talks': 3.0})
-        >>> mixture.rows(np.arange(8), seed=1, epoch=0).tolist()
-        [0, 5, 1, 4, 6, 7, 7, 6]
-    """
+    """Sources of rows, one after the other, and their shares."""
 
     names: tuple[str, ...]
     sizes: tuple[int, ...]

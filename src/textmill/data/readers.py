@@ -75,15 +75,6 @@ def read_rows(
     Raises:
         UserError: The file cannot be opened.
         DataError: The header does not have the columns.
-
-    Example:
-        >>> import io
-        >>> layout = tsv_format(("source", "target"), required=("source",))
-        >>> for row in read_rows(io.BytesIO(b"Hi.\tSalut.\nRun!\n\xff\n"), layout):
-        ...     print(row)
-        {'source': 'Hi.', 'target': 'Salut.'}
-        {'source': 'Run!', 'target': ''}
-        <stream>:3: bad UTF-8: 0xff at byte 0 of the line (invalid start byte)
     """
     names = tuple(layout.columns)
     with _opened(source) as (stream, name):
@@ -92,16 +83,7 @@ def read_rows(
 
 
 def read_table(path: Path | str | BinaryIO, layout: RowFormat) -> Table:
-    r"""Reads a whole file in one pass; the arguments and errors are those of `read_rows`.
-
-    Example:
-        >>> import io
-        >>> table = read_table(io.BytesIO(b"Hi.\tSalut.\nRun!\n"), tsv_format())
-        >>> table.columns
-        {'source': ['Hi.'], 'target': ['Salut.']}
-        >>> print(table.count, *table.bad_rows, sep="; ")
-        2 rows: 1 good, 1 bad; <stream>:2: wanted 2 columns, found 1
-    """
+    """Reads a whole file in one pass; the arguments and errors are those of `read_rows`."""
     columns: list[list[str]] = [[] for _ in layout.columns]
     lines, bad, num_bad = list[int](), list[BadRow](), 0
     with _opened(path) as (stream, name):

@@ -19,13 +19,6 @@ class Rows(Sequence[dict[str, str]]):
     Args:
         columns: Name to values, all of one length.
         place_of: Where a row is in its file, as ``sms.tsv:3``, by its number.
-
-    Example:
-        >>> rows = Rows({"source": ["Hi.", "Run!"], "target": ["Salut.", "Cours !"]})
-        >>> len(rows), rows[-1]
-        (2, {'source': 'Run!', 'target': 'Cours !'})
-        >>> rows[:1].column("target")
-        ['Salut.']
     """
 
     def __init__(

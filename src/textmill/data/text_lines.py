@@ -22,14 +22,6 @@ class TextLines(TextPairs):
     r"""Every line of a text file as a row with the one column ``text``, as it is written.
 
     A blank line is a row: in a text it has a meaning. A line that is not UTF-8 is a bad row.
-
-    Example:
-        >>> import tempfile
-        >>> from pathlib import Path
-        >>> path = Path(tempfile.mkdtemp()) / "play.txt"
-        >>> _ = path.write_text("First Citizen:\n\nAll:\n")
-        >>> [row["text"] for row in TextLines.Config(path=path).build()]
-        ['First Citizen:', '', 'All:']
     """
 
     class Config(FilesConfig, first=("path", "batch_size", "holdout")):

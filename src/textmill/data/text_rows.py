@@ -18,16 +18,7 @@ from textmill.text.features.slots import SpansError, places_of, read_slots, tags
 
 @registries.datasets.register("text_rows")
 class TextRows(TextPairs):
-    r"""Rows of a file (TSV, CSV, JSON lines, ...) with a label and a text, or other columns.
-
-    Example:
-        >>> import tempfile
-        >>> from pathlib import Path
-        >>> folder = Path(tempfile.mkdtemp())
-        >>> _ = (folder / "sms.tsv").write_text("ham\tOk, see you.\nspam\tYou won!\n")
-        >>> TextRows.Config(path=folder / "sms.tsv").build().rows()[1]
-        {'label': 'spam', 'text': 'You won!'}
-    """
+    """Rows of a file (TSV, CSV, JSON lines, ...) with a label and a text, or other columns."""
 
     class Config(TextPairs.Config, first=()):
         columns: tuple[str, ...] | dict[str, int | str] = ("label", "text")

@@ -164,12 +164,6 @@ def load(folder: str | Path, *, device: str = "auto", threads: int = 0) -> Expor
         UserError: There is no export, or no such device.
         MissingExtraError: The package that runs the graph is not installed.
         ExportError: The folder is damaged, or of another format.
-
-    Example:
-        >>> translator = load("runs/translation-demo/1f0c5a2b7d9e/export/ctranslate2")
-        ... # doctest: +SKIP
-        >>> print(translator("The cat sleeps."))  # doctest: +SKIP
-        Le chat dort.
     """
     path = Path(folder)
     if not is_export(path):

@@ -85,10 +85,6 @@ def by_length(rows: Sequence[Sequence[Any]], answer: Callable[[list[int]], Seque
     """Answers rows of one length together, at most :data:`ROWS`, so that nothing is padded.
 
     ``answer`` is given the numbers of some rows; the answers are in the order of the rows.
-
-    Example:
-        >>> by_length(["ab", "c", "de"], lambda numbers: [numbers] * len(numbers))
-        [[0, 2], [1], [0, 2]]
     """
     alike: dict[int, list[int]] = defaultdict(list)
     for number, row in enumerate(rows):

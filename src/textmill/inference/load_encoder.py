@@ -37,11 +37,6 @@ def load_encoder(
         UserError: There is no such model or pooling, it is no encoder, or its folder says what
             textmill does not do, and not both of ``pooling`` and ``normalize`` are given.
         MissingExtraError: It needs a package of the extra ``huggingface``.
-
-    Example:
-        >>> encoder = load_encoder("sentence-transformers/all-MiniLM-L6-v2")  # doctest: +SKIP
-        >>> encoder.embed(["How are you?"]).shape  # doctest: +SKIP
-        (1, 384)
     """
     if not name:
         raise UserError("Name a folder of a pretrained encoder, or one on the Hugging Face hub.")

@@ -50,12 +50,6 @@ def rows_needed(vocab: ModelVocabInfo) -> int:
     """Ids up to the last that is read or scored: marks that a vocabulary lacks are neither.
 
     So the probabilities of a GPT-2 are its own, although its tokenizer has no padding.
-
-    Example:
-        >>> from types import SimpleNamespace
-        >>> marks = {"bos_idx": 8, "eos_idx": 7, "pad_idx": 9, "unk_idx": 10}
-        >>> rows_needed(SimpleNamespace(size=11, **marks))
-        8
     """
     names = ("pad_idx", "bos_idx", "unk_idx")  # a recipe's own vocabulary may lack some
     rows, unused = vocab.size, {getattr(vocab, name, -1) for name in names}

@@ -88,11 +88,6 @@ class DatasetMentions(Pipeline[MentionedDatasets]):
 
     A text file is one text; of a PDF the abstract and the body are read. A sentence is asked at a
     time. The arguments are those of :class:`Pipeline`.
-
-    Example:
-        >>> find = DatasetMentions()  # doctest: +SKIP
-        >>> find("We train on CIFAR-10 and on the DBLP dataset.").names  # doctest: +SKIP
-        {'CIFAR-10': 1, 'DBLP dataset': 1}
     """
 
     wanted = ModelWanted(

@@ -117,11 +117,6 @@ class ReferenceParser(Pipeline[ParsedReference]):
 
     A text file has a reference on each line; of a PDF its list of references is found and split.
     The arguments are those of :class:`Pipeline`.
-
-    Example:
-        >>> parse = ReferenceParser()  # doctest: +SKIP
-        >>> parse("D. E. Knuth. The TeXbook. Addison-Wesley, 1984.").fields  # doctest: +SKIP
-        {'author': 'D. E. Knuth.', 'title': 'The TeXbook', 'publisher': 'Addison-Wesley', ...}
     """
 
     wanted = ModelWanted(
@@ -194,12 +189,6 @@ def field_text(kind: str, text: str) -> str:
     """The text of a field without punctuation at its ends, words before it, and what encloses it.
 
     A name keeps its last full stop, which is that of an initial.
-
-    Example:
-        >>> field_text("title", "The TeXbook."), field_text("date", "(1984),")
-        ('The TeXbook', '1984')
-        >>> field_text("author", "Knuth, D. E."), field_text("pages", "pp. 97--111.")
-        ('Knuth, D. E.', '97--111')
     """
     ends = ",;:" if kind in NAMES else ".,;:"
     text, before = " ".join(text.split()), ""

@@ -73,11 +73,6 @@ class Summarizer(Pipeline[Summary]):
         sentences: Of a summary by sentences of the text, how many; None: as it was trained.
         device: As of :class:`Pipeline`.
         allow_code: As of :class:`Pipeline`.
-
-    Example:
-        >>> summarize = Summarizer()  # doctest: +SKIP
-        >>> print(summarize.predict("paper.pdf", type="pdf")[0])  # doctest: +SKIP
-        We devise adaptive loss scaling to improve mixed precision training.
     """
 
     wanted = ModelWanted(

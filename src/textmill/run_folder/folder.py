@@ -287,6 +287,10 @@ class RunFolder:
         parts: Mapping[str, str] | None = None,
         include: Sequence[str] = (),
     ) -> None:
+        try:
+            RunSeal.read(self.path)
+        except CheckpointError as error:
+            LOG.warning("%s It is written anew.", str(error).partition(" It says what")[0])
         named: dict[str, Any] = {} if recipe is None else {"recipe": recipe}
         named |= {"include": list(include)} if include else {}
         swapped = {"swaps": dict(swaps)} if swaps else {}

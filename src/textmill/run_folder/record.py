@@ -112,12 +112,7 @@ def mapping(of: Mapping[str, Any], name: str) -> Mapping[str, Any]:
 
 
 def selected_by(info: Mapping[str, Any]) -> tuple[str, float]:
-    """The value that a run is selected by, and 1 where higher is better, else -1.
-
-    Example:
-        >>> selected_by({"selected_by": {"metric": "bleu", "better": "higher"}})
-        ('bleu', 1.0)
-    """
+    """The value that a run is selected by, and 1 where higher is better, else -1."""
     chosen = mapping(info, "selected_by")
     return str(chosen.get("metric", "")), 1.0 if chosen.get("better") == "higher" else -1.0
 

@@ -61,11 +61,6 @@ def run_experiment(
     interrupted, a finished run is not trained again, and an evaluation is of the best weights.
 
     The arguments, but for the mode, are those of :func:`textmill.runs.train.train`.
-
-    Example:
-        >>> run = run_experiment("classification/docnn", "evaluate", "runs/a")  # doctest: +SKIP
-        >>> run.evaluations["valid_data"].values["accuracy"]  # doctest: +SKIP
-        0.984
     """
     if mode not in get_args(Mode):
         known = ", ".join(get_args(Mode))

@@ -22,12 +22,9 @@ from textmill.checkpoint.layout import (
     text_folder,
 )
 from textmill.checkpoint.parts import plain_parts
-from textmill.checkpoint.run_seal import RunSeal
 from textmill.config.planning.key import key_settings, plan_files, run_key, settings_key
 from textmill.config.planning.plan import Plan
-from textmill.config.values.raw_values import untyped
 from textmill.config.values.typed_values import parse_duration
-from textmill.config.values.yaml_files import dump_yaml, read_yaml, yaml_nodes
 from textmill.data.data_files import first_file
 from textmill.errors import CheckpointError, TextmillError, UserError, worded
 from textmill.inference.load import edited_files
@@ -320,34 +317,6 @@ def compare_data(folder: RunFolder, now: Mapping[str, str], plan: Plan) -> None:
         raise UserError(
             f"{changes_sentence(changed, folder, now)}. Restore them, or train anew with {again}."
         )
-
-
-def compare_built(folder: RunFolder, built: Mapping[str, Any], changes: Mapping[str, Any]) -> None:
-    """Refuses to go on if sizes that came from the data have changed.
-
-    ``changes`` are settings that may differ from the run's, such as the new place of a file.
-    """
-    if not folder.info or not (folder.path / "config.yaml").is_file():
-        return
-    try:
-        RunSeal.read(folder.path)
-    except CheckpointError as error:
-        LOG.warning("%s It is written anew.", str(error).partition(" It says what")[0])
-        return
-    saved = read_yaml(folder.path / "config.yaml").entries.get("built")
-    before = flat(untyped(saved) or {}) if saved is not None else {}
-    made = yaml_nodes(dump_yaml(dict(built)), source="built")
-    now = flat((untyped(made) or {}) if made is not None else {})
-    lawful = [(str(change["before"]), str(change["now"])) for change in changes.values()]
-    changed = [
-        f"{n} was {before[n]}, is {now[n]}"
-        for n in before
-        # A tokenizer's file may lie elsewhere: its text processor is compared byte by byte.
-        if n in now and not n.startswith("tokenizer.")
-        if before[n] != now[n] and (str(before[n]), str(now[n])) not in lawful
-    ]
-    if changed:
-        raise UserError(f"{folder.path} was built otherwise: {'; '.join(changed)}. {_anew()}")
 
 
 def compare_text(folder: RunFolder, text: TextProcessor) -> None:

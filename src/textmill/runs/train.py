@@ -42,7 +42,6 @@ from textmill.runs.resume import (
     Run,
     allowed_changes,
     choose_folder,
-    compare_built,
     compare_data,
     compare_text,
     ended_run,
@@ -190,7 +189,7 @@ def _trained(
         _build_wrapped(session, plan, folder, ranks)
         # The others find what the first has fitted and encoded, and all of it in run.json.
         with ranks.main_first():
-            trainer, built, facts = build_trainer(session, plan, folder, changes)
+            trainer, built, facts = build_trainer(session, plan, folder)
             data = facts["data"]
             if writes:
                 facts |= _facts(session, plan, folder, trainer)
@@ -368,7 +367,7 @@ def _build_wrapped(session: Session, plan: Plan, folder: RunFolder, ranks: Ranks
 
 
 def build_trainer(
-    session: Session, plan: Plan, folder: RunFolder, changes: Mapping[str, Any]
+    session: Session, plan: Plan, folder: RunFolder
 ) -> tuple[Any, dict[str, Any], dict[str, Any]]:
     """Builds the trainer with all it needs, and compares each part with what the run had.
 
@@ -395,18 +394,11 @@ def build_trainer(
         if sentence := mixed_sources(trainer.data.data):
             LOG.info(sentence)
     built = built_sizes(session, plan)
-    compare_built(folder, _compared(session, built), changes)
     if session.has("task"):
         compare_text(folder, session.get("task").text)
     if folder.newest is not None:
         data |= folder.info.get("data", {})  # also of files that its weights began with
     return trainer, built, {"data": data, **facts}
-
-
-def _compared(session: Session, built: Mapping[str, Any]) -> dict[str, Any]:
-    """What was built, without what may be another when a run goes on."""
-    own = {name: config for name, config in session.compared.items() if name in built}
-    return own | {name: _compared(task, built[name]) for name, task in session.tasks.items()}
 
 
 def _settled_precision(trainer: Trainer, before: Any) -> str:

@@ -2,13 +2,13 @@
 
 import dataclasses
 import typing
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 from textmill.config.component import Config
 from textmill.config.ingredient import BuiltFrom
-from textmill.config.parameters import deciding, settings_of
+from textmill.config.parameters import settings_of
 from textmill.config.planning.wiring import IngredientNode
 from textmill.config.validators import refuse_read_once
 from textmill.config.values.annotations import DEVICE, members, torch_kind, unwrapped
@@ -72,21 +72,15 @@ class Session:
     @property
     def built(self) -> dict[str, Any]:
         """The Configs as built, with the sizes that came from data, as plain data by ingredient."""
-        return {name: plain(config) for name, config in self._configs()}
-
-    @property
-    def compared(self) -> dict[str, Any]:
-        """As :attr:`built`, without what may be another when a run is gone on with."""
-        return {name: deciding(config) for name, config in self._configs()}
-
-    def _configs(self) -> Iterator[tuple[str, Config]]:
+        found = {}
         for name in self._order:
             made = self._objects[name]
             config = made if isinstance(made, Config) else getattr(made, "config", None)
             if not isinstance(config, Config):  # a class of a person's own need not keep it
                 config = self._built_from.get(name)
             if isinstance(config, Config) and (config is made or config.owner is type(made)):
-                yield name, config  # of another's Config, its type would be wrong
+                found[name] = plain(config)  # of another's Config, its type would be wrong
+        return found
 
 
 def _note_ingredient(error: Exception, name: str, place: Place | None) -> None:

@@ -107,12 +107,6 @@ class PipelineBuilder(Generic[T]):
         Args:
             length: Ids of a block; a sequence goes on in the next block where one ends.
             drop_remainder: Leave out a last block of fewer.
-
-        Example:
-            >>> from textmill.data import from_sequence
-            >>> ids = from_sequence([[5, 6, 3], [7, 3], [8, 9, 3]])
-            >>> [block.tolist() for block in ids.pack(4).and_return()]
-            [[5, 6, 3, 7], [3, 8, 9, 3]]
         """
         check_count("pack", "length", length)
         drop = ", drop_remainder" if drop_remainder else ""
@@ -258,11 +252,6 @@ def collate(items: Sequence[Any], *, pad_idx: int | None = None) -> Any:
 
     Raises:
         DataError: Lengths differ and there is no ``pad_idx``, or examples differ in kind.
-
-    Example:
-        >>> collate([([4, 5], "a"), ([6], "b")], pad_idx=0)
-        (tensor([[4, 5],
-                [6, 0]]), ['a', 'b'])
     """
     first = items[0]
     if isinstance(first, tuple):

@@ -28,11 +28,6 @@ def as_datamodule(
 
     The arguments are those of :func:`textmill.runs.train.train`. What is returned is also what
     :func:`~textmill.interop.lightning.task_module.as_module` takes.
-
-    Example:
-        >>> data = as_datamodule("classification/docnn/local")  # doctest: +SKIP
-        >>> next(iter(data.train_dataloader())).size  # doctest: +SKIP
-        32
     """
     prepared = prepare(recipe, overrides, configs=configs, allow_code=allow_code, device=device)
     kind = RecipeData if prepared.trainer.test is None else TestedRecipeData

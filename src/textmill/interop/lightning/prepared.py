@@ -76,7 +76,7 @@ def prepare(
     try:
         session = start_session(planned, folder, env=env, overrides=tuple(words_of(overrides)))
         with pretrained_of(folder) as pretrained:
-            trainer, built, facts = build_trainer(session, planned.plan, folder, {})
+            trainer, built, facts = build_trainer(session, planned.plan, folder)
             if not isinstance(trainer, Trainer) or isinstance(trainer, LinearTrainer):
                 raise UserError(
                     f"{planned.name} is trained by a loop of its own, {type(trainer).__name__}: "

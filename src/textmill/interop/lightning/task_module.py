@@ -35,12 +35,6 @@ def as_module(task: Any) -> "TaskModule":
 
     Args:
         task: What :func:`~textmill.interop.lightning.data_module.as_datamodule` returned.
-
-    Example:
-        >>> data = as_datamodule("classification/docnn/local")  # doctest: +SKIP
-        >>> module = as_module(data)  # doctest: +SKIP
-        >>> lightning.Trainer(max_epochs=3).fit(module, data)  # doctest: +SKIP
-        >>> module.task.predict([{"text": "see you at home"}])  # doctest: +SKIP
     """
     if not isinstance(task, RecipeData):
         found = type(task).__name__

@@ -131,10 +131,6 @@ def uniforms(keys: Tensor, number: Tensor | int) -> Tensor:
     """A number from 0 to below 1 for each key, other ones for another ``number``.
 
     They are multiples of :math:`2^{-40}`, float64.
-
-    Example:
-        >>> uniforms(torch.tensor([1, 2]), 0).round(decimals=4).tolist()
-        [0.3682, 0.3922]
     """
     return _shifted(_mixed(_mixed(keys) ^ number), 24).double() * 2.0**-40
 

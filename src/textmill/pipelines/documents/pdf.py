@@ -69,12 +69,6 @@ def read_pdf(
             and the password is not given, or another.
         UserError: A password can be none of a PDF.
         MissingExtraError: The package pypdfium2 is not installed.
-
-    Example:
-        >>> read_pdf(b"hello", name="paper.pdf")
-        Traceback (most recent call last):
-        textmill.pipelines.documents.document.DocumentError: paper.pdf: is no PDF: '%PDF-' was not \
-found in its first 1,024 bytes
     """
     limits, secret = limits or PdfLimits(), _secret(password)
     if find_spec("pypdfium2") is None:

@@ -147,12 +147,6 @@ def find_references(document: Document) -> list[Passage]:
 
     They are the sections that a heading says are references. Each is split by its labels, else by
     indents, gaps and what lines say. A label, as ``[12]``, is not in the text but beside it.
-
-    Example:
-        >>> texts = ["References", "[1] D. Knuth. The TeX-", "book, 1984.", "[2] X. 86."]
-        >>> document = Document("paper.pdf", 1, [Line(text) for text in texts])
-        >>> [(found.label, found.text) for found in find_references(document)]
-        [('[1]', 'D. Knuth. The TeXbook, 1984.'), ('[2]', 'X. 86.')]
     """
     return list(_parts(document).references)
 
@@ -272,13 +266,7 @@ def _until_gap(lines: Sequence[Line], start: int) -> Sequence[Line]:
 
 
 def find_abstract(document: Document) -> Passage | None:
-    """The abstract, by its heading, else the longest paragraph above the introduction.
-
-    Example:
-        >>> lines = [Line("Title"), Line("Abstract"), Line("We show it."), Line("1 Introduction")]
-        >>> find_abstract(Document("a", 1, lines)).text
-        'We show it.'
-    """
+    """The abstract, by its heading, else the longest paragraph above the introduction."""
     return _parts(document).abstract
 
 
@@ -352,11 +340,6 @@ def find_body(document: Document) -> Passage:
 
     Headings, captions and what is set smaller or larger than the body are left out; between
     paragraphs is an empty line. A document without any of that is its own body.
-
-    Example:
-        >>> lines = [Line("1 Introduction"), Line("We do."), Line("References"), Line("A. 1999.")]
-        >>> find_body(Document("a", 1, lines)).text
-        'We do.'
     """
     return _parts(document).body
 

@@ -60,10 +60,6 @@ def load_corpus(seed: int = 0) -> Corpus:
 
     The seed says which sentences are held out, and the order of all; it is the same on every
     machine.
-
-    >>> corpus = load_corpus()
-    >>> len(corpus.train), len(corpus.valid), len(corpus.test)
-    (26000, 500, 500)
     """
     rows, size = _rows(), TRAIN + 2 * HELD_OUT
     pairs, held_out = rows[:TRAIN], rows[TRAIN:size]

@@ -95,12 +95,6 @@ def is_row(item: Any, columns: Collection[str] = ()) -> bool:
 
     A row has text in one of ``columns``. Other dictionaries are rows, if bad ones, where no value
     is a tensor, an array or a list.
-
-    Example:
-        >>> is_row({"source": "Go.", "tags": ["short"]}, ["source", "target"])
-        True
-        >>> is_row({"source": [[5, 3]], "name": "Go."}, ["source", "target"])
-        False
     """
     if not isinstance(item, Mapping):
         return False

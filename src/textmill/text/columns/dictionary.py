@@ -117,12 +117,6 @@ def kinds_in(value: Any, column: str, row: int) -> list[tuple[int, str, float]]:
     """Places, kinds and weights in one cell, by rising place.
 
     The list may stand in ``{"tokenFeatList": [...]}``, as some files of PyText have it.
-
-    Example:
-        >>> kinds_in('[{"tokenIdx": 1, "features": {"drink": 0.8}}]', "found", 0)
-        [(1, 'drink', 0.8)]
-        >>> kinds_in("", "found", 0)
-        []
     """
     items = value
     try:

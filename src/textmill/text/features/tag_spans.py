@@ -35,13 +35,7 @@ def tag_spans(tags: Sequence[str], scheme: Scheme = "bio") -> list[Span]:
     A span goes on as long as ``I-`` or ``L-`` of the same kind follow; any other tag but ``O``
     begins one, so ``I-`` after ``O`` or after another kind does so too. A bare mark, such as ``B``,
     is of the kind ``_``.
-
-    Example:
-        >>> tag_spans(["B-PER", "I-PER", "O", "I-LOC", "B-LOC"])
-        [Span(kind='PER', start=0, end=2), Span(kind='LOC', start=3, end=4), Span(kind='LOC', start=4, end=5)]
-        >>> tag_spans(["B-PER", "E-PER", "S-LOC"], "bilou")
-        [Span(kind='PER', start=0, end=2), Span(kind='LOC', start=2, end=3)]
-    """  # noqa: E501 - what Python prints
+    """
     spans: list[Span] = []
     open_ = False  # whether the last span goes up to the token, and may go on with it
     for place, tag in enumerate(tags):

@@ -150,7 +150,10 @@ class Pipeline(ABC, Generic[R]):
         return ()
 
     def texts(self, document: "Document") -> Iterable[GivenText]:
-        """The texts of a PDF that are answered; by default one, of abstract and body."""
+        """The texts of a PDF that are answered; by default one, of abstract and body.
+
+        Other parts of a paper are found in ``document.lines``.
+        """
         from textmill.pipelines.documents import find_abstract, find_body, joined_passages
 
         parts = (find_abstract(document), find_body(document))

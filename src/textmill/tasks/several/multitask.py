@@ -163,7 +163,8 @@ def share_parameters(modules: Mapping[str, nn.Module], names: Iterable[str]) -> 
     """Makes parts of several modules one: their parameters are those of the first module's part.
 
     A part is found by the last word of its name, as ``encoder`` in ``text.encoder``; a module that
-    has none keeps what it has. Buffers stay each module's own.
+    has none keeps what it has. Adapters inside a part are shared with it; buffers stay each
+    module's own.
 
     Raises:
         UserError: No two modules have a part of that name, or theirs are of other sizes.

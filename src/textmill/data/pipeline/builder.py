@@ -9,7 +9,7 @@ import torch
 from numpy.typing import NDArray
 
 from textmill.data.pipeline import cursors
-from textmill.data.pipeline.cursors import Cursor, DataPipeline, PipelineNode, State, longest
+from textmill.data.pipeline.cursors import Cursor, DataPipeline, PipelineNode, longest
 from textmill.errors import DataError, UserError
 
 T = TypeVar("T")
@@ -30,18 +30,18 @@ class PipelineBuilder(Generic[T]):
         self.node = node
 
     def _then(
-        self, words: str, verb: Callable[..., Any], fresh: State, **settings: Any
+        self, words: str, verb: Callable[..., Any], **settings: Any
     ) -> "PipelineBuilder[Any]":
         """The chain with one more verb, called ``words`` in its signature."""
-        return _chain(f"{self.node.signature}.{words}", [self.node], verb, fresh, **settings)
+        return _chain(f"{self.node.signature}.{words}", [self.node], verb, **settings)
 
     def map(self, function: Callable[[T], U]) -> "PipelineBuilder[U]":
         """``function(item)`` of each item; an error names the item and, of read_text, the line."""
-        return self._then("map", cursors.apply, {"count": 0}, function=function, keeps=False)
+        return self._then("map", cursors.apply, function=function, keeps=False)
 
     def filter(self, function: Callable[[T], object]) -> "PipelineBuilder[T]":
         """The items of which ``function(item)`` is true."""
-        return self._then("filter", cursors.apply, {"count": 0}, function=function, keeps=True)
+        return self._then("filter", cursors.apply, function=function, keeps=True)
 
     def shuffle(self, window: int, *, seed: int = 0) -> "PipelineBuilder[T]":
         """Shuffles each window of items; the order is a pure function of (seed, epoch, window).
@@ -52,9 +52,8 @@ class PipelineBuilder(Generic[T]):
         """
         check_count("shuffle", "window", window)
         check_count("shuffle", "seed", seed, least=0)
-        fresh = {"window": 0, "given": 0}
         words = f"shuffle({window}, seed={seed})"
-        return self._then(words, cursors.shuffle, fresh, window=window, seed=seed)
+        return self._then(words, cursors.shuffle, window=window, seed=seed)
 
     def shard(self, index: int, count: int) -> "PipelineBuilder[T]":
         """Every ``count``-th item from number ``index`` on; all indices together give all items."""
@@ -69,7 +68,7 @@ class PipelineBuilder(Generic[T]):
         check_count("bucket", "n", n)
         drop = ", drop_remainder" if drop_remainder else ""
         words = f"bucket({n}{drop})"
-        return self._then(words, cursors.bucket, {}, n=n, drop_remainder=drop_remainder)
+        return self._then(words, cursors.bucket, n=n, drop_remainder=drop_remainder)
 
     def bucket_by_length(
         self,
@@ -94,8 +93,7 @@ class PipelineBuilder(Generic[T]):
             check_count("bucket_by_length", "longest length", long, least=0)
         ordered = sorted(((int(n), int(long)) for n, long in sizes), key=lambda pair: pair[1])
         how: dict[str, Any] = {"sizes": ordered, "length": length, "skip_long": skip_long}
-        fresh = {"number": 0, "given": []}
-        return self._then(f"bucket_by_length({ordered})", cursors.bucket_by_length, fresh, **how)
+        return self._then(f"bucket_by_length({ordered})", cursors.bucket_by_length, **how)
 
     def pack(
         self, length: int, *, drop_remainder: bool = False
@@ -110,8 +108,8 @@ class PipelineBuilder(Generic[T]):
         """
         check_count("pack", "length", length)
         drop = ", drop_remainder" if drop_remainder else ""
-        fresh, how = {"number": 0, "used": 0}, {"length": length, "drop_remainder": drop_remainder}
-        return self._then(f"pack({length}{drop})", cursors.pack, fresh, **how)
+        how: dict[str, Any] = {"length": length, "drop_remainder": drop_remainder}
+        return self._then(f"pack({length}{drop})", cursors.pack, **how)
 
     def batch(
         self, n: int, *, pad_idx: int | None = None, drop_remainder: bool = False
@@ -130,14 +128,7 @@ class PipelineBuilder(Generic[T]):
         """``n`` epochs as one (each with an order of its own), or all of them without end."""
         if n is not None:
             check_count("repeat", "n", n)
-
-        def opened(epoch: int, saved: State | None) -> Cursor:
-            # Without end there is a second epoch only after a take: its orders are to be new ones.
-            first = epoch * (n or 1 << 32)
-            now = first + (saved["round"] if saved else 0)
-            verb = partial(cursors.repeat, n=n, first=first)
-            return Cursor(verb, [self.node], now, saved, {"round": 0, "empty": True})
-
+        opened = partial(Cursor, partial(cursors.repeat, node=self.node, n=n), [])
         return PipelineBuilder(PipelineNode(f"{self.node.signature}.repeat({n})", opened))
 
     def take(self, n: int) -> "PipelineBuilder[T]":
@@ -153,11 +144,10 @@ class PipelineBuilder(Generic[T]):
     def _part(
         self, words: str, *, start: int = 0, stop: int | None = None, step: int = 1
     ) -> "PipelineBuilder[T]":
-        how = {"start": start, "stop": stop, "step": step}
-        return self._then(words, cursors.part, {"count": 0}, **how)
+        return self._then(words, cursors.part, start=start, stop=stop, step=step)
 
     def prefetch(self, n: int) -> "PipelineBuilder[T]":
-        """A thread makes up to ``n`` items ahead; the state is that of the last item handed out."""
+        """A thread makes up to ``n`` items ahead."""
         check_count("prefetch", "n", n)
         # Working ahead changes no position: a state fits the pipeline with and without it.
         opened = partial(cursors.Prefetch, self.node, n=n)
@@ -184,12 +174,12 @@ def zip_pipelines(
 
 def concat_pipelines(pipelines: Sequence[Pipelines]) -> PipelineBuilder[Any]:
     """The items of the first pipeline, then those of the second, and so on."""
-    return _several("concat", pipelines, cursors.mixed, choose=cursors.in_order)
+    return _several("concat", pipelines, cursors.in_order)
 
 
 def round_robin_pipelines(pipelines: Sequence[Pipelines]) -> PipelineBuilder[Any]:
     """One item of each pipeline in turn; those that have ended are left out."""
-    return _several("round_robin", pipelines, cursors.mixed, choose=cursors.in_turn)
+    return _several("round_robin", pipelines, cursors.in_turn)
 
 
 def sample_pipelines(
@@ -221,20 +211,13 @@ def _several(
         raise UserError(f"{verb}: wanted at least one pipeline, found none.")
     nodes = [pipeline.node for pipeline in pipelines]
     signature = f"{verb}([{', '.join(node.signature for node in nodes)}]{extra})"
-    fresh = {"done": [False] * len(nodes), "turn": 0}
-    return _chain(signature, nodes, generator, fresh, **settings)
+    return _chain(signature, nodes, generator, **settings)
 
 
 def _chain(
-    signature: str,
-    nodes: Sequence[PipelineNode[Any]],
-    verb: Callable[..., Any],
-    fresh: State,
-    **settings: Any,
+    signature: str, nodes: Sequence[PipelineNode[Any]], verb: Callable[..., Any], **settings: Any
 ) -> PipelineBuilder[Any]:
-    def opened(epoch: int, saved: State | None) -> Cursor:
-        return Cursor(partial(verb, **settings), nodes, epoch, saved, fresh)
-
+    opened = partial(Cursor, partial(verb, **settings), nodes)
     return PipelineBuilder(PipelineNode(signature, opened))
 
 

@@ -1,14 +1,15 @@
-"""A `PipelineNode` is a chain of verbs, a `Cursor` where one epoch of it stands.
+"""A `PipelineNode` is a chain of verbs, a `Cursor` one epoch of it.
 
 A verb is a generator that reads the cursors of its sources. A node never changes: it can be opened
-any number of times. A cursor's state is plain JSON and holds positions only, no items: what was
-buffered is read again on resume.
+any number of times, and gives the same items in an epoch each time. So a number of items is a
+position, and to go on from it those before are made again.
 """
 
-import copy
+import itertools
 import queue
 import threading
 import weakref
+from collections import deque
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
@@ -21,20 +22,15 @@ from textmill.errors import DataError
 
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
-State = dict[str, Any]  # JSON; nested by verb
-NONE: NDArray[np.int64] = np.zeros(0, np.int64)
 DRAWS = 1024  # random numbers made at once; part of what a seed means, so it stays
 WAIT = 0.1  # seconds until a thread that nobody reads from looks whether it should stop
 
 
 class Cursor:
-    """One epoch of a verb under way, from its beginning or from what was ``saved`` of it.
+    """One epoch of a verb under way.
 
     Attributes:
         sources: The cursors that the verb reads.
-        own: Its own part of the state, which it changes before it gives an item.
-        pinned: The state of its one source from which all that it holds can be read again; None:
-            that which the source has now.
         where: Gives the place of the last item: ``file:line``, or an empty string.
     """
 
@@ -43,15 +39,9 @@ class Cursor:
         verb: Callable[["Cursor"], Iterator[Any]],
         nodes: Sequence["PipelineNode[Any]"],
         epoch: int,
-        saved: State | None,
-        fresh: State,
     ) -> None:
-        self.nodes, self.epoch = nodes, epoch
-        state = copy.deepcopy({"sources": [None] * len(nodes), **fresh} if saved is None else saved)
-        opened = zip(nodes, state.pop("sources"), strict=True)
-        self.sources: list[Cursor] = [node.open(epoch, each) for node, each in opened]
-        self.own: State = state
-        self.pinned: State | None = None
+        self.epoch = epoch
+        self.sources: list[Cursor] = [node.open(epoch) for node in nodes]
         self.where: Callable[[], str] = self.sources[0].place if self.sources else str
         self._items = verb(self)
 
@@ -64,12 +54,6 @@ class Cursor:
 
     def __next__(self) -> Any:
         return next(self._items)
-
-    def state(self) -> State:
-        """Where it stands after the last item given, as JSON that later items do not change."""
-        pinned = self.pinned
-        sources = [each.state() for each in self.sources] if pinned is None else [pinned]
-        return copy.deepcopy({"sources": sources, **self.own})
 
     def place(self) -> str:
         """Where the last item given comes from (``file:line``), or an empty string."""
@@ -89,19 +73,19 @@ class PipelineNode(Generic[T_co]):
 
     Attributes:
         signature: The chain of verbs and what decides their positions, without functions and paths.
-        open: Starts an epoch, by its number and None; or goes on from a state of this epoch.
+        open: Starts an epoch, by its number.
     """
 
     signature: str
-    open: Callable[[int, State | None], Any]
+    open: Callable[[int], Any]
 
 
 class DataPipeline(Generic[T]):
     """An iterable of which one iteration is one epoch, and the next iteration the next epoch.
 
     An iteration that was left in the middle is gone on with by the next one. The state is plain
-    JSON of positions; a pipeline of the same build that loads it gives exactly the items that the
-    first would have given, in this epoch and all that follow.
+    JSON; a pipeline of the same build that loads it gives exactly the items that the first would
+    have given, in this epoch and all that follow.
 
     Attributes:
         epoch: The epoch under way, from 0.
@@ -109,31 +93,40 @@ class DataPipeline(Generic[T]):
 
     def __init__(self, node: PipelineNode[T]) -> None:
         self.node = node
-        self.epoch = 0
+        self.epoch = self._given = 0
         self._cursor: Any = None
 
     def __iter__(self) -> Iterator[T]:
         if self._cursor is None:
-            self._cursor = self.node.open(self.epoch, None)
+            self._cursor = self._begun()
         cursor = self._cursor
         while cursor is self._cursor:  # another iteration may end the epoch, or a state be loaded
             try:
                 item: T = next(cursor)
             except StopIteration:
-                self._leave()
-                self.epoch += 1
+                self._go_to(self.epoch + 1)
                 return
+            self._given += 1
             yield item
+
+    def _begun(self) -> Any:
+        """The epoch, after the items that were given."""
+        cursor = self.node.open(self.epoch)
+        before = deque(enumerate(itertools.islice(cursor, self._given), start=1), maxlen=1)
+        if sum(number for number, _ in before) < self._given:
+            raise DataError(
+                f"{self._given} items of the epoch were given before, and it has fewer now. Start "
+                "anew, or put the old data back."
+            )
+        return cursor
 
     def reset(self) -> None:
         """Goes back to the start of epoch 0."""
-        self._leave()
-        self.epoch = 0
+        self._go_to(0)
 
-    def state_dict(self) -> State:
-        """Position after the last item given, as JSON: the chain's signature, epoch and cursor."""
-        cursor = None if self._cursor is None else self._cursor.state()
-        return {"pipeline": self.node.signature, "epoch": self.epoch, "cursor": cursor}
+    def state_dict(self) -> dict[str, Any]:
+        """Position after the last item given, as JSON: the chain's signature, epoch and items."""
+        return {"pipeline": self.node.signature, "epoch": self.epoch, "items": self._given}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Goes to where the pipeline stood that gave ``state``."""
@@ -143,15 +136,12 @@ class DataPipeline(Generic[T]):
                 f"The state is of another pipeline: wanted one of {mine}, "
                 f"found one of {state['pipeline']}."
             )
-        self._leave()
-        self.epoch = state["epoch"]
-        if state["cursor"] is not None:
-            self._cursor = self.node.open(self.epoch, state["cursor"])
+        self._go_to(state["epoch"], state["items"])
 
-    def _leave(self) -> None:
+    def _go_to(self, epoch: int, given: int = 0) -> None:
         if self._cursor is not None:
             self._cursor.close()
-        self._cursor = None
+        self._cursor, self.epoch, self._given = None, epoch, given
 
 
 def at_place(cursor: Cursor) -> str:
@@ -164,14 +154,13 @@ def at_place(cursor: Cursor) -> str:
 
 def apply(c: Cursor, function: Callable[[Any], Any], *, keeps: bool) -> Iterator[Any]:
     """``function(item)`` of each item (map), or the items of which it is true (filter)."""
-    for item in c.source:
-        c.own["count"] += 1
+    for number, item in enumerate(c.source, start=1):
         try:
             made = function(item)
         except Exception as error:
             name = getattr(function, "__name__", type(function).__name__)
             raise DataError(
-                f"{'filter' if keeps else 'map'}({name}): item {c.own['count']}{at_place(c)}: "
+                f"{'filter' if keeps else 'map'}({name}): item {number}{at_place(c)}: "
                 f"{type(error).__name__}: {error}"
             ) from error
         if not keeps or made:
@@ -180,54 +169,39 @@ def apply(c: Cursor, function: Callable[[Any], Any], *, keeps: bool) -> Iterator
 
 def part(c: Cursor, start: int, stop: int | None, step: int) -> Iterator[Any]:
     """Items by their numbers, as ``items[start:stop:step]`` has them: take, skip and shard."""
-    while stop is None or c.own["count"] < stop:
-        try:
-            item = next(c.source)
-        except StopIteration:
-            return
-        number, c.own["count"] = c.own["count"] - start, c.own["count"] + 1
-        if number >= 0 and number % step == 0:
-            yield item
+    return itertools.islice(c.source, start, stop, step)
 
 
-def repeat(c: Cursor, n: int | None, first: int) -> Iterator[Any]:
-    """``n`` epochs of the source as one, or (None) all of them without end."""
-    while True:
-        for item in c.source:
-            c.own["empty"] = False
-            yield item
-        if n is not None and c.own["round"] + 1 >= n:
-            return
-        if c.own["empty"] and n is None:
-            raise DataError("repeat: the source has no items, so repeating it would never end.")
-        c.own = {"round": c.own["round"] + 1, "empty": True}
-        c.source.close()
-        c.sources = [c.nodes[0].open(first + c.own["round"], None)]
+def repeat(c: Cursor, node: "PipelineNode[Any]", n: int | None) -> Iterator[Any]:
+    """``n`` epochs of a node as one, or (None) all of them without end."""
+    # Without end there is a second epoch only after a take: its orders are to be new ones.
+    first = c.epoch * (n or 1 << 32)
+    for epoch in itertools.count(first) if n is None else range(first, first + n):
+        empty, c.sources = True, [node.open(epoch)]
         c.where = c.source.place
+        for item in c.source:
+            empty = False
+            yield item
+        c.source.close()
+        if empty and n is None:
+            raise DataError("repeat: the source has no items, so repeating it would never end.")
 
 
-# -- several items at once, of which none is ever saved
+# -- several items at once
 
 
 def shuffle(c: Cursor, window: int, seed: int) -> Iterator[Any]:
     """Each window of items in an order that is a function of (seed, epoch, window's number)."""
     place = ""
     c.where = lambda: place
-    while True:
-        c.pinned, found = c.source.state(), list[tuple[Any, str]]()
-        for item in c.source:
-            found.append((item, c.source.place()))
-            if len(found) == window:
-                break
+    for number in itertools.count():
+        found = [(item, c.source.place()) for item in itertools.islice(c.source, window)]
         if not found:
             return
-        key = (seed, c.epoch, c.own["window"])
-        order = np.random.default_rng(key).permutation(len(found))
-        for i in order[c.own["given"] :].tolist():
-            c.own["given"] += 1
+        order = np.random.default_rng((seed, c.epoch, number)).permutation(len(found))
+        for i in order.tolist():
             item, place = found[i]
             yield item
-        c.own = {"window": c.own["window"] + 1, "given": 0}
 
 
 def bucket(c: Cursor, n: int, *, drop_remainder: bool) -> Iterator[list[Any]]:
@@ -236,11 +210,9 @@ def bucket(c: Cursor, n: int, *, drop_remainder: bool) -> Iterator[list[Any]]:
     c.where = lambda: f"from {place}" if place else ""
     while True:
         items = list[Any]()
-        for item in c.source:
+        for item in itertools.islice(c.source, n):
             place = place if items else c.source.place()
             items.append(item)
-            if len(items) == n:
-                break
         if not items or (drop_remainder and len(items) < n):
             return
         yield items
@@ -252,51 +224,20 @@ def longest(item: Any) -> int:
     return max(map(len, parts)) if isinstance(item, tuple | dict) else len(item)
 
 
-def _after_states(source: Cursor) -> Iterator[tuple[State, Any]]:
-    """Each item with the state that the source has before it."""
-    before = source.state()
-    for item in source:
-        yield before, item
-        before = source.state()
-
-
 def bucket_by_length(
     c: Cursor, sizes: Sequence[tuple[int, int]], length: Callable[[Any], int], *, skip_long: bool
 ) -> Iterator[list[Any]]:
-    """Lists of items of like length: ``sizes`` are pairs of (items in a list, longest length).
-
-    State: the source's before the oldest item held, and which items since then were given. On
-    resume all since then are read again, and those that were given are left out.
-    """
+    """Lists of items of like length: ``sizes`` are pairs of (items in a list, longest length)."""
     c.where = str
-    buckets = [list[tuple[int, Any]]() for _ in sizes]
-    held = dict[int, State]()  # number of an item held -> the source's state before it
-    number, given = c.own["number"], c.own["given"]
-    given_before = {*given}
-
-    def full(bucket: list[tuple[int, Any]]) -> list[Any]:
-        items = [item for _, item in bucket]
-        for each, _ in bucket:
-            del held[each]
-            given.append(each)
-        bucket.clear()
-        oldest = next(iter(held), number)  # items come in by number
-        if oldest != c.own["number"]:
-            given[:] = [each for each in given if each >= oldest]
-        c.own["number"], c.pinned = oldest, held.get(oldest)
-        return items
-
-    for before, item in _after_states(c.source):
-        number += 1
-        if number - 1 in given_before:
-            continue
+    buckets = [list[Any]() for _ in sizes]
+    for number, item in enumerate(c.source, start=1):
         size = length(item)
         for bucket, (most, longest_length) in zip(buckets, sizes, strict=True):
             if size <= longest_length:
-                held[number - 1] = before
-                bucket.append((number - 1, item))
+                bucket.append(item)
                 if len(bucket) == most:
-                    yield full(bucket)
+                    yield [*bucket]
+                    bucket.clear()
                 break
         else:
             if not skip_long:
@@ -305,45 +246,32 @@ def bucket_by_length(
                     f"the longest bucket takes {sizes[-1][1]}. Add a bucket, or leave such items "
                     "out with skip_long=True."
                 )
-            given.append(number - 1)
-    for bucket in filter(None, buckets):
-        yield full(bucket)
+    yield from filter(None, buckets)
 
 
 def pack(c: Cursor, length: int, *, drop_remainder: bool) -> Iterator[NDArray[np.int64]]:
-    """Blocks of ``length`` ids, cut from all sequences joined; the last may be shorter.
-
-    State: the source's before the sequence that was cut last, and how much of it was given.
-    """
-    place, used, ids = "", c.own["used"], NONE
+    """Blocks of ``length`` ids, cut from all sequences joined; the last may be shorter."""
+    place, parts, missing = "", list[NDArray[np.int64]](), length
     c.where = lambda: f"from {place}" if place else ""
-    parts, missing = list[NDArray[np.int64]](), length
-    for before, item in _after_states(c.source):
+    for number, item in enumerate(c.source, start=1):
         try:
             found = np.asarray(item)
         except (ValueError, TypeError):  # lists of several lengths
             found = np.array(None)
         if found.ndim != 1 or (found.size and found.dtype.kind not in "iu"):
             raise DataError(
-                f"pack: wanted sequences of ids, but item {c.own['number'] + 1}"
-                f"{at_place(c.source)} is {item!r:.80}. Encode with map before."
+                f"pack: wanted sequences of ids, but item {number}{at_place(c.source)} is "
+                f"{item!r:.80}. Encode with map before."
             )
         ids = found.astype(np.int64)
-        while used < len(ids):
-            piece = ids[used : used + missing]
+        while len(ids):
             place = place if parts else c.source.place()
-            used, missing = used + len(piece), missing - len(piece)
+            piece, ids = ids[:missing], ids[missing:]
             parts.append(piece)
+            missing -= len(piece)
             if not missing:
-                whole = used == len(ids)
-                c.pinned = None if whole else before
-                number = c.own["number"]
-                c.own = {"number": number + whole, "used": 0 if whole else used}
                 yield np.concatenate(parts)  # a copy: what is cut from is another block's too
-                c.own["number"] = number
                 parts, missing = [], length
-        c.own["number"], used = c.own["number"] + 1, 0
-    c.pinned, c.own["used"] = None, 0
     if parts and not drop_remainder:
         yield np.concatenate(parts)
 
@@ -351,25 +279,31 @@ def pack(c: Cursor, length: int, *, drop_remainder: bool) -> Iterator[NDArray[np
 # -- several sources
 
 
-def mixed(c: Cursor, choose: Callable[[Cursor], tuple[int, int]]) -> Iterator[Any]:
-    """Items of several sources: ``choose`` gives which is next, and the ``turn`` after it."""
-    while not all(c.own["done"]):
-        index, turn = choose(c)
-        source = c.sources[index]
+def in_order(c: Cursor) -> Iterator[Any]:
+    """The items of the first source, then those of the second, and so on."""
+    for source in c.sources:
         c.where = source.place
-        try:
-            item = next(source)
-        except StopIteration:
-            c.own["done"][index] = True
-            continue
-        c.own["turn"] = turn
-        yield item
+        yield from source
+
+
+def in_turn(c: Cursor) -> Iterator[Any]:
+    """One item of each source in turn that has not ended."""
+    left = [*c.sources]
+    while left:
+        for source in [*left]:
+            c.where = source.place
+            try:
+                item = next(source)
+            except StopIteration:
+                left.remove(source)
+                continue
+            yield item
 
 
 def zipped(c: Cursor, *, shortest: bool) -> Iterator[tuple[Any, ...]]:
     """Tuples of one item of each."""
     c.where = lambda: ", ".join(dict.fromkeys(p for p in (s.place() for s in c.sources) if p))
-    while not all(c.own["done"]):
+    for number in itertools.count():
         items, ended = list[Any](), list[int]()
         for index, source in enumerate(c.sources):
             try:
@@ -377,66 +311,45 @@ def zipped(c: Cursor, *, shortest: bool) -> Iterator[tuple[Any, ...]]:
             except StopIteration:
                 ended.append(index)
         if not ended:
-            c.own["turn"] += 1
             yield tuple(items)
             continue
-        c.own["done"] = [True] * len(c.sources)
         if len(ended) < len(c.sources) and not shortest:
             more = next(i for i in range(len(c.sources)) if i not in ended)
             raise DataError(
-                f"zip: pipeline {ended[0] + 1} ended after {c.own['turn']} items, and pipeline "
+                f"zip: pipeline {ended[0] + 1} ended after {number} items, and pipeline "
                 f"{more + 1} has more. Make them equally long, or zip with shortest=True."
             )
-
-
-def in_order(c: Cursor) -> tuple[int, int]:
-    """The first source that has not ended."""
-    return c.own["done"].index(False), 0
-
-
-def in_turn(c: Cursor) -> tuple[int, int]:
-    """The next source in turn that has not ended."""
-    count, index = len(c.sources), c.own["turn"]
-    while c.own["done"][index]:
-        index = (index + 1) % count
-    return index, (index + 1) % count
+        return
 
 
 def sample(c: Cursor, weights: Sequence[float], seed: int) -> Iterator[Any]:
-    """Sources drawn by weight: the draw of item ``turn`` is a function of (seed, epoch, turn)."""
-    known, draws = -1, np.zeros(0)
-
-    def drawn(c: Cursor) -> tuple[int, int]:
-        nonlocal known, draws
-        page, at = divmod(c.own["turn"], DRAWS)
-        if page != known:
-            known, draws = page, np.random.default_rng((seed, c.epoch, page)).random(DRAWS)
-        left = np.cumsum(np.where(c.own["done"], 0.0, weights))
+    """Sources drawn by weight: the draw of an item is a function of (seed, epoch, its number)."""
+    left, number, draws = np.array(weights), 0, np.zeros(0)
+    while left.any():
+        page, at = divmod(number, DRAWS)
+        if at == 0:
+            draws = np.random.default_rng((seed, c.epoch, page)).random(DRAWS)
+        sums = np.cumsum(left)
         # The draw lies below the whole sum: the first sum above it is of a source with weight.
-        return int(np.searchsorted(left, draws[at] * left[-1], side="right")), c.own["turn"] + 1
-
-    return mixed(c, drawn)
+        index = int(np.searchsorted(sums, draws[at] * sums[-1], side="right"))
+        c.where = c.sources[index].place
+        try:
+            item = next(c.sources[index])
+        except StopIteration:
+            left[index] = 0.0
+            continue
+        number += 1
+        yield item
 
 
 # -- ahead
 
 
-@dataclass
-class _Made:
-    """One item with the source's state and place after it, or what ended the source."""
-
-    item: Any = None
-    state: State | None = None
-    place: str = ""
-    error: BaseException | None = None
-
-
 class Prefetch(Iterator[Any]):
     """The items of the source, up to ``n`` of them made ahead by a thread."""
 
-    def __init__(self, node: PipelineNode[Any], epoch: int, state: State | None, *, n: int) -> None:
-        source = node.open(epoch, state)
-        self._state: State = source.state()
+    def __init__(self, node: PipelineNode[Any], epoch: int, *, n: int) -> None:
+        source = node.open(epoch)
         self._place = ""
         self._ready: queue.Queue[_Made] = queue.Queue(n)
         self._end: BaseException | None = None
@@ -451,17 +364,12 @@ class Prefetch(Iterator[Any]):
     @override
     def __next__(self) -> Any:
         if self._end is None:
-            made = self._ready.get()
-            if made.state is not None:
-                self._state, self._place = made.state, made.place
-            if made.error is None:
-                return made.item
-            self._end = made.error
+            item, self._place, error = self._ready.get()
+            if error is None:
+                return item
+            self._end = error
             self.close()
         raise self._end
-
-    def state(self) -> State:
-        return self._state
 
     def place(self) -> str:
         return self._place
@@ -472,15 +380,19 @@ class Prefetch(Iterator[Any]):
             self._end = StopIteration()
 
 
+_Made = tuple[Any, str, BaseException | None]
+"""An item and its place, or what ended the source."""
+
+
 def _work(source: Any, ready: "queue.Queue[_Made]", stop: threading.Event) -> None:
-    made = _Made()
-    while made.error is None and not stop.is_set():
+    error: BaseException | None = None
+    while error is None and not stop.is_set():
+        item = None
         try:
-            made = _Made(next(source), source.state(), source.place())
-        except StopIteration as end:
-            made = _Made(state=source.state(), error=end)
-        except BaseException as error:  # raised again where items are taken
-            made = _Made(error=error)
+            item = next(source)
+        except BaseException as end:  # raised again where items are taken
+            error = end
+        made = (item, source.place(), error)
         while not stop.is_set():
             try:
                 ready.put(made, timeout=WAIT)

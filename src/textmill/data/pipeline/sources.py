@@ -1,6 +1,8 @@
 """Where pipelines begin: a sequence in memory, or a file of lines or rows."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import TypeVar
 
@@ -13,7 +15,7 @@ from textmill.data.formats.lines import bare_lines, tsv_format
 from textmill.data.formats.row_format import PAIR, Columns, Row, RowFormat
 from textmill.data.line_blocks import MAX_LINE_BYTES
 from textmill.data.pipeline.builder import PipelineBuilder, check_count
-from textmill.data.pipeline.cursors import Cursor, PipelineNode, State
+from textmill.data.pipeline.cursors import Cursor, PipelineNode
 from textmill.errors import DataError, UserError
 from textmill.text.encodings import UTF8
 
@@ -24,14 +26,7 @@ def from_sequence(items: Sequence[T]) -> PipelineBuilder[T]:
     """The items of a list or another sequence, not copied."""
     refuse_read_once(items, "from_sequence's argument")
 
-    def given(c: Cursor) -> Iterator[T]:
-        while c.own["index"] < len(items):
-            c.own["index"] += 1
-            yield items[c.own["index"] - 1]
-
-    def opened(epoch: int, saved: State | None) -> Cursor:
-        return Cursor(given, [], epoch, saved, {"index": 0})
-
+    opened = partial(Cursor, lambda _: iter(items), [])
     return PipelineBuilder(PipelineNode(f"from_sequence({len(items)} items)", opened))
 
 
@@ -78,35 +73,25 @@ def _begin(
 ) -> PipelineBuilder[T]:
     """The rows of a file, each as ``item`` makes it; a bad one is an error that names its place.
 
-    The file is kept open until it is left; a resumed cursor reads past the rows that were given.
+    The file is kept open until it is left.
     """
     path = Path(path)
 
     def given(c: Cursor) -> Iterator[T]:
-        line, before = 0, skip + c.own["row"]
+        line = 0
         c.where = lambda: f"{path}:{line}"
-        with path.open("rb") as stream:
-            for number, (at, row) in enumerate(layout.scan(stream, str(path))):
-                line = at
-                if isinstance(row, BadRow) and number >= skip:
-                    raise DataError(f"{verb}: {row}.")
-                if number >= before and not isinstance(row, BadRow):
-                    c.own["row"] += 1
-                    yield item(row)
-
-    def opened(epoch: int, saved: State | None) -> Cursor:
         try:
-            size = path.stat().st_size
+            opened = path.open("rb")
         except OSError as error:
             raise UserError(f"{verb}: {path} cannot be read: {error.strerror}.") from error
-        if saved is not None and saved["size"] != size:
-            raise DataError(
-                f"{verb}: {path} has {size} bytes, and had {saved['size']} when the state was "
-                "saved. Start anew, or put the old file back."
-            )
-        return Cursor(given, [], epoch, saved, {"row": 0, "size": size})
+        with opened as stream:
+            for at, row in islice(layout.scan(stream, str(path)), skip, None):
+                line = at
+                if isinstance(row, BadRow):
+                    raise DataError(f"{verb}: {row}.")
+                yield item(row)
 
-    return PipelineBuilder(PipelineNode(words, opened))
+    return PipelineBuilder(PipelineNode(words, partial(Cursor, given, [])))
 
 
 def read_tsv(
@@ -114,8 +99,7 @@ def read_tsv(
 ) -> PipelineBuilder[dict[str, str]]:
     """The rows of a TSV file, as dicts.
 
-    As of every reader here: the file is opened when the first row is asked for, and a resumed
-    pipeline reads past the rows that it gave.
+    As of every reader here, the file is opened when the first row is asked for.
 
     The arguments are those of ``tsv_format``.
 

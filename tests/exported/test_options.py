@@ -8,6 +8,7 @@ from starlette.testclient import TestClient
 
 import textmill
 from tests.exported.test_row_predictor import Counted
+from tests.recipes.local_data import short, write_data
 from tests.trained_run import library_run
 from textmill.cli.main import main
 from textmill.errors import UserError
@@ -15,6 +16,7 @@ from textmill.exported import load
 from textmill.exported.row_predictor import AnswerOptions
 from textmill.serving.app import Service, make_app
 from textmill.serving.limits import Limits
+from textmill.text.processors.texts import Classified
 
 ROWS = ["The cat sleeps.", "Go.", "She lives in the garden."]
 THREE = AnswerOptions(n_best=3)
@@ -82,3 +84,82 @@ def test_a_server_takes_them_in_its_query(exported):
         said = client.get("/openapi.json").json()["paths"]["/predict"]["post"]["parameters"]
         assert [each["name"] for each in said] == ["n_best", "beam_size"]
     service.batcher.close()
+
+
+def test_a_classifier_takes_labels_a_threshold_and_reasons(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    name = "classification/ngrams/local"
+    write_data(name)
+    words = [*short(name), "reporters.console=false", "reporters.html=false"]
+    run = textmill.train(name, [*words, "trainer.export=[onnx]"], run_dir="run").folder
+    itself, export = textmill.load(run), load(run / "export" / "onnx")
+    text = "wake me at seven"
+    for model in (itself, export):
+        plain, few = model(text), model(text, n_best=1, threshold=0)
+        assert few.scores == {plain.label: plain.score}
+        assert few.label == plain.label
+        assert model([text], threshold=1)[0].label == ""
+        with pytest.raises(UserError, match="takes no beam_size"):
+            model(text, beam_size=2)
+    one, two = itself.explain(text), export.explain(text)
+    assert [r.text for r in one.reasons] == text.split()
+    assert [r.weight for r in two.reasons] == pytest.approx(
+        [r.weight for r in one.reasons], abs=1e-3
+    )
+    capsys.readouterr()
+    (tmp_path / "rows.txt").write_text(f"{text}\n")
+    command = ["predict", "run", "rows.txt", "--explain", "--threshold", "1", "--device", "cpu"]
+    assert main(command) == 0
+    shown = json.loads(capsys.readouterr().out)
+    assert shown["reasons"] == one.row()["reasons"]
+    assert (shown["text"], shown["prediction"]) == (text, "")
+    assert main(["predict", "run", "rows.txt", "--explain", "--scores"]) == 2
+    service = Service(predictor=itself, name="m", limits=Limits(items=9))
+    with TestClient(make_app(service)) as client:
+
+        def ask(query, rows=text):
+            found = client.post(f"/predict{query}", json=rows)
+            return found.status_code, found.json()
+
+        assert ask("?explain=true&threshold=1")[1] == {
+            name: value for name, value in shown.items() if name != "text"
+        }
+        assert ask("?n_best=1&explain=false") == (
+            200,
+            {**plain.row(), "scores": {plain.label: round(plain.score, 6)}},
+        )
+        assert ask("?explain=true", "so " * 50)[0] == 200  # a single one always may
+        status, refusal = ask("?explain=true", [text, text])
+        assert status == 413
+        assert (
+            "about at most 9 rows, each once for each of its words; found 10 in" in refusal["error"]
+        )
+        for query, where in [
+            ("?explain=1", "query explain"),
+            ("?threshold=nan", "query threshold"),
+            ("?threshold=2", "query threshold"),
+            ("?beam_size=2", "query"),
+        ]:
+            status, refusal = ask(query)
+            assert (status, refusal["where"]) == (400, where)
+        assert ask("?explain=true", " ") == (
+            422,
+            {
+                "error": "An explanation wants a string with a word in text; found none.",
+                "where": "body",
+            },
+        )
+        said = client.get("/openapi.json").json()
+        named = said["paths"]["/predict"]["post"]["parameters"]
+        assert [each["name"] for each in named] == ["n_best", "threshold", "explain"]
+        assert "reasons" in said["components"]["schemas"]["ExplainedClassifiedRow"]["properties"]
+    service.batcher.close()
+
+
+def test_of_several_labels_those_above_the_threshold_are_the_answer():
+    scores = {"a": 0.2, "b": 0.9, "c": 0.6}
+    both = Classified("b, c", 0.6, scores, ("b", "c"), multiple=True)
+    assert both.chosen(threshold=0.7).labels == ("b",)
+    assert both.chosen(threshold=0.1).label == "a, b, c"
+    none = both.chosen(threshold=0.95, n_best=2)
+    assert (none.labels, [*none.scores]) == ((), ["b", "c"])

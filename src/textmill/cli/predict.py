@@ -25,6 +25,8 @@ FORMATS = (TEXT, "tsv", "csv", "jsonl", "conll", "parquet", "arrow", "squad")
 HEAD = 1024
 """Bytes that say whether a file is a PDF."""
 DATA = "valid_data"
+OPTIONS = ("n_best", "beam_size", "threshold", "explain")
+"""The arguments that are answer options."""
 PREFIXES = tuple(f"{name}." for name in (DATA, "test_data", "train_data"))
 COMMANDS_OF = {
     "reference-parser": "parse-references",
@@ -69,10 +71,25 @@ def add(parser: argparse.ArgumentParser) -> None:
         ".parquet), which is there when it is whole",
     )
     for name, about in (
-        ("--n-best", "answers to a row, the best first: of generated text, or for each mask"),
+        (
+            "--n-best",
+            "answers to a row, the best first: of generated text, for each mask, or labels in the "
+            "scores of --json and --output",
+        ),
         ("--beam-size", "sequences that a search follows at once; by default n-best at least"),
     ):
         parser.add_argument(name, type=int, metavar="N", help=f"{about} (the run's own)")
+    parser.add_argument(
+        "--threshold",
+        type=float,
+        metavar="P",
+        help="probability above which a label is an answer (the run's own)",
+    )
+    parser.add_argument(
+        "--explain",
+        action="store_true",
+        help="as --json, with the words of each row and what each does to the answer as 'reasons'",
+    )
     parser.set_defaults(model=None, vectors=False)
 
 
@@ -140,8 +157,11 @@ def run(args: argparse.Namespace, load: Callable[[argparse.Namespace], Any] | No
 def _with_options(args: argparse.Namespace) -> Any:
     from textmill.exported.row_predictor import AnswerOptions
 
-    options = AnswerOptions(n_best=args.n_best, beam_size=args.beam_size)
+    options = AnswerOptions(**{name: getattr(args, name) for name in OPTIONS})
     predictor = load_predictor(args).with_options(options)
+    args.json = args.json or args.explain
+    if args.scores and args.explain:
+        raise UserError("--scores and --explain: each changes what an answer has. Take one.")
     if args.scores:
         from textmill.text.processors.texts import Classified
 
@@ -214,10 +234,12 @@ def _rows(predictor: Any, args: argparse.Namespace, source: IO[bytes]) -> Column
 
 def _recorded_layout(predictor: Any, args: argparse.Namespace) -> Mapping[str, Any]:
     """How the run's data is read; empty if it is not read from a file of columns."""
-    from textmill.exported.row_predictor import ExportedPredictor
+    from textmill.exported.row_predictor import ChosenAnswers, ExportedPredictor
 
     if args.model is not None:
         return {}
+    if isinstance(predictor, ChosenAnswers):
+        predictor = predictor.model
     if isinstance(predictor, ExportedPredictor):
         return predictor.data
     from textmill.runs.load_run import recorded_layout

@@ -14,7 +14,7 @@ from typing_extensions import override
 
 from textmill.errors import DataError, UserError
 from textmill.exported.manifest import GRAPH, TEXT, ExportError
-from textmill.exported.row_predictor import AnswerOptions, ExportedPredictor, Row
+from textmill.exported.row_predictor import AnswerOptions, ExportedPredictor, Row, RowPredictor
 from textmill.exported.seq2seq import (
     LARGEST_BEAM,
     ROWS,
@@ -360,7 +360,9 @@ class ExportedSeq2Seq(ExportedPredictor):
         return self.answers_of(found, rows)
 
     @override
-    def with_options(self, options: AnswerOptions) -> "ExportedSeq2Seq":
+    def with_options(self, options: AnswerOptions) -> RowPredictor:
+        if {*options.given} - {"n_best", "beam_size"}:
+            return super().with_options(options)
         beam = options.beam_size or max(self.search.beam_size, options.n_best or 1)
         count = options.n_best or min(self.search.n_best, beam)
         if count > beam or beam > LARGEST_BEAM:

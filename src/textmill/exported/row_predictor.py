@@ -3,16 +3,17 @@
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import Any, TypeVar, overload
+from typing import Any, TypeVar, get_type_hints, overload
 
 import numpy as np
 from numpy.typing import NDArray
-from typing_extensions import override
+from typing_extensions import TypedDict, override
 
 from textmill.errors import DataError, UserError
-from textmill.text.answers import returned_type, row_type
+from textmill.text.answers import Answer, returned_type, row_type
+from textmill.text.explanations import Explanation, PartsLeftOut, Reason
 from textmill.text.processors.text_processor import TextProcessor
 
 Row = Mapping[str, Any]
@@ -40,19 +41,27 @@ class AnswerOptions:
     """Options of a request; None leaves the model's own setting."""
 
     n_best: int | None = None
-    """Answers to a row, the best first: of a text that is generated, or for each mask."""
+    """Answers to a row, the best first: of a text that is generated, for each mask, or labels in
+    ``scores``."""
     beam_size: int | None = None
     """Sequences that a search of a text follows at once; by default ``n_best`` at least."""
+    threshold: float | None = None
+    """Probability above which a label is an answer, in place of the run's own; from 0 to 1."""
+    explain: bool | None = None
+    """Whether answers have ``reasons``: the words of the row with their weights."""
 
     def __post_init__(self) -> None:
-        for name, value in self.given.items():
-            if value < 1:
+        for name in ("n_best", "beam_size"):
+            value = getattr(self, name)
+            if value is not None and value < 1:
                 raise UserError(f"{name} is a number above 0; found {value}.")
+        if self.threshold is not None and not 0 <= self.threshold <= 1:
+            raise UserError(f"threshold is a number from 0 to 1; found {self.threshold}.")
 
     @property
-    def given(self) -> dict[str, int]:
-        """What is not None, by name."""
-        return {name: value for name, value in vars(self).items() if value is not None}
+    def given(self) -> dict[str, Any]:
+        """What is not None or False, by name."""
+        return {k: v for k, v in vars(self).items() if v is not None and v is not False}
 
 
 PLAIN = AnswerOptions()
@@ -97,14 +106,51 @@ class RowPredictor(ABC):
         found: Mapping[str, Any] = answer.row()
         return found
 
+    @property
+    def text_columns(self) -> tuple[str, ...]:
+        """The columns that are texts: those whose words an explanation leaves out."""
+        return self.columns
+
     def with_options(self, options: AnswerOptions) -> "RowPredictor":
         """The same model with the options of a request."""
-        if options.given:
-            raise UserError(
-                f"This model takes no {' with '.join(options.given)}. Models that generate text "
-                "take n_best and beam_size, those that fill masks n_best alone."
-            )
-        return self
+        if not options.given:
+            return self
+        kind = self.answer_class
+        known = kind.options if isinstance(kind, type) and issubclass(kind, Answer) else ()
+        if {*options.given} <= {*known}:
+            return ChosenAnswers(self, options)
+        raise UserError(
+            f"This model takes no {' with '.join(options.given)}. Models that generate text take "
+            "n_best and beam_size, those that fill masks n_best, classifiers n_best, threshold and "
+            "explain, those that answer with a number explain."
+        )
+
+    def explain(self, row: str | Row, *, label: str | None = None) -> Explanation:
+        """The answer to one row, and what each word of its texts does to it.
+
+        Each word is left out once, so a model is asked as many times as a text has words; of a text
+        of more than 100 words some together. What only two words say together, or either of them,
+        is not seen.
+
+        Args:
+            row: A string, or a mapping of columns. Parts of strings are left out, and of no lists.
+            label: The label that is explained; by default the most probable one.
+
+        Raises:
+            UserError: The answers of the model have no weights: they are no labels and no numbers.
+            DataError: The row cannot be answered, or has no words.
+
+        Example:
+            ``textmill.load("runs/sms/0a1b").explain("Free entry!")`` shows its label, and the words
+            with their weights.
+        """
+        self.with_options(AnswerOptions(explain=True))
+        left_out = PartsLeftOut(self.row(row), self.text_columns)
+        return left_out.explanation(self.answers(left_out.rows), label)
+
+    def rows_asked(self, given: str | Row | Sequence[str]) -> int:
+        """The rows that the model computes to answer one: of an explanation one a word, too."""
+        return 1
 
     @property
     def answer_type(self) -> Any:
@@ -113,12 +159,33 @@ class RowPredictor(ABC):
         return returned_type(type(self).answer_row) if kind is None else row_type(kind)
 
     @overload
-    def __call__(self, row: str | Row) -> Any: ...
+    def __call__(
+        self,
+        row: str | Row,
+        *,
+        n_best: int | None = None,
+        beam_size: int | None = None,
+        threshold: float | None = None,
+    ) -> Any: ...
 
     @overload
-    def __call__(self, row: Iterable[str | Row | Sequence[str]]) -> list[Any]: ...
+    def __call__(
+        self,
+        row: Iterable[str | Row | Sequence[str]],
+        *,
+        n_best: int | None = None,
+        beam_size: int | None = None,
+        threshold: float | None = None,
+    ) -> list[Any]: ...
 
-    def __call__(self, row: str | Row | Iterable[str | Row | Sequence[str]]) -> Any:
+    def __call__(
+        self,
+        row: str | Row | Iterable[str | Row | Sequence[str]],
+        *,
+        n_best: int | None = None,
+        beam_size: int | None = None,
+        threshold: float | None = None,
+    ) -> Any:
         """Answers one row (a string, or a mapping of columns), or a list of rows in order.
 
         The rows of a table are a list, too: of a DataFrame of pandas or polars, of a Table of
@@ -131,9 +198,19 @@ class RowPredictor(ABC):
         words, and a source of which a text is made takes a list of sentences. A number is no text
         here, as it is in a file: ``str`` makes it one.
 
+        Args:
+            row: One row, or many.
+            n_best: As of :class:`AnswerOptions`.
+            beam_size: As of :class:`AnswerOptions`.
+            threshold: As of :class:`AnswerOptions`.
+
         Raises:
             DataError: A row cannot be answered; says which, and why.
+            UserError: The model does not take an option.
         """
+        options = AnswerOptions(n_best=n_best, beam_size=beam_size, threshold=threshold)
+        if options.given:
+            return self.with_options(options)(row)
         one = row if isinstance(row, str) else as_mapping(row)
         if one is None:
             return self.answers([self.row(each) for each in rows_in(row)])
@@ -260,6 +337,72 @@ class RowPredictor(ABC):
         return [(row, next(answers) if problem is None else problem) for row, problem in results]
 
 
+class ChosenAnswers(RowPredictor):
+    """The answers of a model by options of which it knows nothing, and their reasons if wanted."""
+
+    def __init__(self, model: RowPredictor, options: AnswerOptions) -> None:
+        super().__init__(model.columns, model.optional_columns)
+        self.model, self.explains = model, options.explain is True
+        self.chosen = replace(options, explain=None).given
+        self.checks_itself = model.checks_itself and not self.explains
+
+    @property
+    @override
+    def text_columns(self) -> tuple[str, ...]:
+        return self.model.text_columns
+
+    @property
+    @override
+    def answer_class(self) -> Any:
+        return Explanation if self.explains else self.model.answer_class
+
+    @property
+    @override
+    def answer_type(self) -> Any:
+        plain = self.model.answer_type
+        if not self.explains:
+            return plain
+        fields = {**get_type_hints(plain, include_extras=True), "reasons": list[row_type(Reason)]}  # type: ignore[misc]
+        made: Any = TypedDict
+        return made(f"Explained{plain.__name__}", fields)
+
+    @override
+    def answers(self, rows: Sequence[Row]) -> list[Any]:
+        if not self.explains:
+            return [answer.chosen(**self.chosen) for answer in self.model.answers(rows)]
+        return [self._explained(row) for row in rows]
+
+    def _explained(self, row: Row) -> Explanation:
+        left_out = PartsLeftOut(row, self.text_columns)
+        found = left_out.explanation(self.model.answers(left_out.rows))
+        return replace(found, answer=found.answer.chosen(**self.chosen))
+
+    @override
+    def check(self, row: Row) -> None:
+        self.model.check(row)
+        if self.explains:
+            PartsLeftOut(row, self.text_columns)
+
+    @override
+    def answer_row(self, answer: Any) -> Mapping[str, Any]:
+        if not self.explains:
+            return self.model.answer_row(answer)
+        return {**self.model.answer_row(answer.answer), **answer.row()}
+
+    @override
+    def rows_asked(self, given: str | Row | Sequence[str]) -> int:
+        if not self.explains:
+            return 1
+        try:
+            return len(PartsLeftOut(self.row(given), self.text_columns).rows)
+        except DataError:  # to answer it says so
+            return 1
+
+    @override
+    def embedder(self) -> RowPredictor:
+        return self.model.embedder()
+
+
 def is_answerable(predictor: RowPredictor, row: str | Row) -> bool:
     try:
         predictor.check(predictor.row(row))
@@ -278,6 +421,11 @@ class ExportedPredictor(RowPredictor):
     def __init__(self, text: TextProcessor) -> None:
         super().__init__(text.input_columns, text.optional_columns)
         self.text = text
+
+    @property
+    @override
+    def text_columns(self) -> tuple[str, ...]:
+        return self.text.text_columns
 
     @property
     @override

@@ -112,7 +112,7 @@ class Predictor(RowPredictor):
     def with_options(self, options: AnswerOptions) -> RowPredictor:
         config: Any = self.task.config
         decoding, given = getattr(config, "decoding", None), options.given
-        if decoding is not None and given:
+        if decoding is not None and given and {*given} <= {"n_best", "beam_size"}:
             if not decoding.sample:
                 least = max(decoding.beam_size, options.n_best or 1)
                 given = {"n_best": min(decoding.n_best, options.beam_size or least), **given}
@@ -127,6 +127,11 @@ class Predictor(RowPredictor):
         task = copy.copy(self.task)
         task.config = replace(config, **changed)
         return self._of(task)
+
+    @property
+    @override
+    def text_columns(self) -> tuple[str, ...]:
+        return self.task.text.text_columns
 
     @property
     @override

@@ -3,8 +3,7 @@
 import asyncio
 import hmac
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import metadata, resources
 from typing import Any
@@ -16,12 +15,19 @@ from starlette.exceptions import HTTPException as StarletteHTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from typing_extensions import TypedDict
 
+from textmill.config.docstrings import field_docs
 from textmill.errors import UserError
 from textmill.exported.row_predictor import CHUNK_CHARACTERS, PLAIN, AnswerOptions, RowPredictor
 from textmill.serving.batcher import Batcher, Question, Telemetry
 from textmill.serving.documents import PipelineRows
 from textmill.serving.limits import Limits, RefusedError
-from textmill.serving.questions import read_body, read_options, read_rows, request_schema
+from textmill.serving.questions import (
+    option_schemas,
+    read_body,
+    read_options,
+    read_rows,
+    request_schema,
+)
 from textmill.text.processors.texts import Embedded
 
 OPEN = {"/", "/page.css", "/page.js", "/health", "/ready"}
@@ -92,6 +98,7 @@ class Service:
         pipeline = self.predictor if isinstance(self.predictor, PipelineRows) else None
         self.reads = [] if pipeline is None else [*pipeline.pipeline.extensions]
         self.columns = (*self.predictor.columns, *self.predictor.optional_columns)
+        self.options = option_schemas(self.predictor, self.limits)
         self.batcher = Batcher(self.predictor, self.limits, self.telemetry)
 
     def check(self, scope: Scope) -> None:
@@ -121,7 +128,7 @@ class Service:
             raise self.batcher.refusal()
         options = PLAIN
         if request.scope["query_string"]:  # most have none, and to read it takes time
-            options = read_options(request.query_params, self.limits)
+            options = read_options(request.query_params, self.options)
             try:
                 self.predictor.with_options(options)
             except UserError as error:
@@ -135,8 +142,24 @@ class Service:
             raise RefusedError(415, text, where="header Content-Type")
         body = await self.body(request, self.limits.body)
         rows, characters, alone = read_rows(body, self.columns, self.limits)
-        answers = await self.answers(rows, characters, options) if rows else []
+        cost = len(rows)
+        if options.explain:
+            cost = self._cost_explained(rows, options)
+            characters = CHUNK_CHARACTERS  # as long as a batch may be: it is one of its own
+        answers = await self.answers(rows, characters, options, cost) if rows else []
         return _json(answers[0] if alone else answers)
+
+    def _cost_explained(self, rows: Sequence[Any], options: AnswerOptions) -> int:
+        """The rows that the model computes for explanations, within the limit of a request."""
+        predictor, cost = self.predictor.with_options(options), 0
+        for number, row in enumerate(rows):
+            cost += predictor.rows_asked(row)
+            if number and cost > self.limits.items:
+                most = self.limits.items
+                text = f"Wanted explanations that ask the model about at most {most:,} rows, each "
+                text += f"once for each of its words; found {cost:,} in the first {number + 1}."
+                raise RefusedError(413, f"{text} Ask in parts.", where="body")
+        return cost
 
     async def file(self, request: Request) -> Response:
         if self.files >= self.limits.files:
@@ -149,7 +172,7 @@ class Service:
             if not body:
                 raise RefusedError(400, "Wanted a file; found no byte.", where="body")
             # As long as a batch may be: no other question waits for its answer in the same one.
-            (answer,) = await self.answers([body], CHUNK_CHARACTERS, PLAIN)
+            (answer,) = await self.answers([body], CHUNK_CHARACTERS, PLAIN, 1)
             return _json(answer)
         finally:
             self.files -= 1
@@ -164,10 +187,10 @@ class Service:
             raise RefusedError(408, text, where="body") from None
 
     async def answers(
-        self, rows: Sequence[Any], characters: int, options: AnswerOptions
+        self, rows: Sequence[Any], characters: int, options: AnswerOptions, cost: int
     ) -> Sequence[Mapping[str, Any]]:
         self.refuse_stopping()
-        waiting = self.batcher.submit(rows, characters, options)
+        waiting = self.batcher.submit(rows, characters, options, cost)
         loop = asyncio.get_running_loop()
         timer = loop.call_later(self.limits.timeout, self._late, waiting)
         try:
@@ -220,6 +243,10 @@ def make_app(service: Service) -> ASGIApp:
         redoc_url=None,
     )
     answer = service.predictor.answer_type
+    if "explain" in service.options:
+        explained = service.predictor.with_options(AnswerOptions(explain=True))
+        answer = answer | explained.answer_type
+    about = field_docs(AnswerOptions)
     refused: dict[int | str, dict[str, Any]] = {
         status: {"description": text, "model": Refused} for status, text in REFUSED.items()
     }
@@ -236,12 +263,8 @@ def make_app(service: Service) -> ASGIApp:
         openapi_extra={
             "requestBody": {"required": True, "content": bodies},
             "parameters": [
-                {
-                    "name": name,
-                    "in": "query",
-                    "schema": {"type": "integer", "minimum": 1, "maximum": service.limits.beam},
-                }
-                for name in _options_of(service)
+                {"name": name, "in": "query", "description": about[name], "schema": schema}
+                for name, schema in service.options.items()
             ],
         },
     )(service.predict)
@@ -293,14 +316,6 @@ class _Gate:
         finally:
             path = scope["path"] if scope["path"] in KNOWN else "other"
             self._service.telemetry.answered(path, status, time.perf_counter() - start)
-
-
-def _options_of(service: Service) -> Iterator[str]:
-    """Names of the answer options that this model takes; most kinds take none."""
-    for name, most in {"n_best": 1, "beam_size": service.limits.beam}.items():
-        with suppress(UserError):
-            service.predictor.with_options(AnswerOptions(**{name: most}))
-            yield name
 
 
 def _json(content: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:

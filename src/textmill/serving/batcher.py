@@ -85,6 +85,8 @@ class Question:
     """The answers, or the refusal."""
     options: AnswerOptions
     """What is asked of the answers; those who ask the same share a batch."""
+    cost: int
+    """Rows that the model computes for it, all explanations with those of their words."""
 
 
 class Batcher:
@@ -118,13 +120,15 @@ class Batcher:
             headers={"Retry-After": str(self.wait())},
         )
 
-    def submit(self, rows: Sequence[Any], characters: int, options: AnswerOptions) -> Question:
+    def submit(
+        self, rows: Sequence[Any], characters: int, options: AnswerOptions, cost: int
+    ) -> Question:
         if self.full():
             raise self.refusal()
-        question = Question(rows, characters, get_running_loop().create_future(), options)
+        question = Question(rows, characters, get_running_loop().create_future(), options, cost)
         with self._changed:
             self._waiting.append(question)
-            self._rows += len(rows)
+            self._rows += cost
             if self._enough():  # to wake the thread for each question takes as long as to read it
                 self._changed.notify()
         self.admitted += 1
@@ -135,7 +139,7 @@ class Batcher:
         with self._changed:
             if question in self._waiting:
                 self._waiting.remove(question)
-                self._rows -= len(question.rows)
+                self._rows -= question.cost
         self._settle(question, why)
 
     def wait(self) -> int:
@@ -180,7 +184,7 @@ class Batcher:
             self._computing_since = start = time.perf_counter()
             found = self._answers(batch)
             self._computing_since, seconds = None, time.perf_counter() - start
-            rows = sum(len(question.rows) for question in batch)
+            rows = sum(question.cost for question in batch)
             # A moving average: what one odd batch took is forgotten after some ten others.
             self._seconds_a_row += 0.1 * (seconds / rows - self._seconds_a_row)
             self._telemetry.computed(rows, seconds)
@@ -204,7 +208,7 @@ class Batcher:
                     break
                 question = self._waiting.popleft()
                 batch.append(question)
-                rows += len(question.rows)
+                rows += question.cost
                 characters += question.characters
             self._rows -= rows
             self._together = len(batch)

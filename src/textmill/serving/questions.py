@@ -1,7 +1,7 @@
 """Reads a request: its body from JSON to rows, within the limits, and its query."""
 
-from collections.abc import Sequence
-from dataclasses import fields
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 from pydantic_core import from_json
@@ -9,7 +9,8 @@ from starlette.datastructures import QueryParams
 from starlette.requests import ClientDisconnect
 from starlette.requests import Request as HttpRequest
 
-from textmill.exported.row_predictor import AnswerOptions
+from textmill.errors import UserError
+from textmill.exported.row_predictor import AnswerOptions, RowPredictor
 from textmill.serving.limits import Limits, RefusedError
 
 
@@ -34,17 +35,52 @@ def _too_long(found: str, most: int) -> RefusedError:
     return RefusedError(413, text, where="body")
 
 
-def read_options(asked: QueryParams, limits: Limits) -> AnswerOptions:
-    """Answer options from the query of a request, such as ``?n_best=3``."""
-    names = [each.name for each in fields(AnswerOptions)]
+def option_schemas(predictor: RowPredictor, limits: Limits) -> dict[str, dict[str, Any]]:
+    """The answer options that a model takes, each with the JSON schema of its values."""
+    number = {"type": "integer", "minimum": 1, "maximum": limits.beam}
+    known: dict[str, tuple[Any, dict[str, Any]]] = {
+        "n_best": (1, number),
+        "beam_size": (limits.beam, number),
+        "threshold": (0.5, {"type": "number", "minimum": 0, "maximum": 1}),
+        "explain": (True, {"type": "boolean"}),
+    }
+    found = {}
+    for name, (value, schema) in known.items():
+        with suppress(UserError):
+            predictor.with_options(AnswerOptions(**{name: value}))
+            found[name] = schema
+    return found
+
+
+def read_options(asked: QueryParams, known: Mapping[str, Mapping[str, Any]]) -> AnswerOptions:
+    """Answer options from the query of a request, such as ``?n_best=3``.
+
+    ``known`` is what :func:`option_schemas` gives.
+    """
+    given = {}
     for name, value in asked.items():
-        if name not in names:
-            text = f"Wanted {' or '.join(names)}; found '{name:.100}'."
-            raise RefusedError(400, text, where="query")
-        if not (value.isdecimal() and len(value) < 9 and 0 < int(value) <= limits.beam):
-            text = f"Wanted a number from 1 to {limits.beam}; found '{value:.100}'."
-            raise RefusedError(400, text, where=f"query {name}")
-    return AnswerOptions(**{name: int(value) for name, value in asked.items()})
+        if name not in known:
+            names = " or ".join(known) or "no parameter, since this model takes none"
+            raise RefusedError(400, f"Wanted {names}; found '{name:.100}'.", where="query")
+        given[name] = _option(name, value, known[name])
+    return AnswerOptions(**given)
+
+
+def _option(name: str, value: str, schema: Mapping[str, Any]) -> Any:
+    found: float | None = None
+    if schema["type"] == "boolean":
+        wanted, found = "true or false", {"true": True, "false": False}.get(value)
+    else:
+        least, most = schema["minimum"], schema["maximum"]
+        wanted = f"a number from {least} to {most}"
+        whole = schema["type"] == "integer"
+        if len(value) < 30 and (value.isdecimal() if whole else True):
+            with suppress(ValueError):
+                number = int(value) if whole else float(value)
+                found = number if least <= number <= most else None
+    if found is None:
+        raise RefusedError(400, f"Wanted {wanted}; found '{value:.100}'.", where=f"query {name}")
+    return found
 
 
 def read_rows(body: bytes, columns: Sequence[str], limits: Limits) -> tuple[list[Any], int, bool]:

@@ -1,5 +1,6 @@
 """Answers of models to rows, as typed objects and as plain data."""
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache, reduce
@@ -8,6 +9,15 @@ from types import NoneType, UnionType
 from typing import Any, ClassVar, NotRequired, Union, get_args, get_origin, get_type_hints
 
 from typing_extensions import TypedDict, override
+
+from textmill.errors import UserError
+
+LEAST_SCORE = 2.0**-149
+"""The least float32 above 0: a score that is smaller has no logarithm."""
+LEAST_REST = 2.0**-24
+"""What a float32 just below 1 lacks to 1."""
+SUM_DIGITS = 1e-5
+"""How far from 1 the sum of probabilities in float32 may be."""
 
 
 class Answer:
@@ -22,6 +32,21 @@ class Answer:
     attribute's default, or None."""
     required: ClassVar[frozenset[str] | None] = None
     """Names that every row has; None: all but those with ``?``."""
+    options: ClassVar[frozenset[str]] = frozenset()
+    """What can be asked of it when it is there: :meth:`chosen` and :meth:`evidence` follow it."""
+
+    def chosen(self, *, n_best: int | None = None, threshold: float | None = None) -> "Answer":
+        """The answer by the options of a request that are among its :attr:`options`."""
+        return self
+
+    def evidence(self, label: str | None = None) -> tuple[str, float, float]:
+        """What an explanation explains; of an answer that has it among its :attr:`options`.
+
+        Returns:
+            The label, by default the most probable, its probability, and its log odds; of a number
+            no label, and the number twice.
+        """
+        raise NotImplementedError
 
     def row(self) -> dict[str, Any]:
         """The answer as plain data; numbers have six digits after the point."""
@@ -102,6 +127,30 @@ class Translated(Generated):
 
     alternatives: tuple[Generated, ...] = ()
     """The other hypotheses of an n-best search, best first."""
+
+
+def label_evidence(scores: Mapping[str, float], label: str | None) -> tuple[str, float, float]:
+    """What :meth:`Answer.evidence` gives of the probabilities of labels.
+
+    Of a probability near 1 a float32 has too few digits for the odds; if all probabilities add up
+    to 1, those of the other labels have them.
+    """
+    label = max(scores, key=lambda name: scores[name]) if label is None else label
+    if label not in scores:
+        text = f"'{label:.80}' is no label of the model; it has {', '.join(scores):.500}."
+        raise UserError(text)
+    others = math.fsum(score for name, score in scores.items() if name != label)
+    score = scores[label]
+    rest = others if abs(others + score - 1) < SUM_DIGITS else max(1 - score, LEAST_REST)
+    odds = math.log(max(score, LEAST_SCORE)) - math.log(max(rest, LEAST_SCORE))
+    return label, score, odds
+
+
+def number_evidence(number: float, label: str | None) -> tuple[str, float, float]:
+    """What :meth:`Answer.evidence` gives of a number, which has no label."""
+    if label:
+        raise UserError(f"This model answers with a number, and has no label '{label:.80}'.")
+    return "", number, number
 
 
 def _plain(value: Any) -> Any:

@@ -84,6 +84,12 @@ class ColumnsText(TextProcessor):
 
     @property
     @override
+    def text_columns(self) -> tuple[str, ...]:
+        texts = (c for c in self.inputs.values() if isinstance(c, IdsColumn))
+        return tuple(dict.fromkeys(whole_column(column.name) for column in texts))
+
+    @property
+    @override
     def weight(self) -> Column | None:
         return self.targets.get("weight")
 

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 from typing_extensions import override
 
 from textmill.errors import UserError
-from textmill.text.answers import Answer, MarkedText
+from textmill.text.answers import Answer, MarkedText, label_evidence
 from textmill.text.cells import Rows, cell_at, whole_column
 from textmill.text.columns.column import Column
 from textmill.text.columns.inputs import BESIDE_WORDS, WORD_KINDS
@@ -37,6 +37,7 @@ class Frame(Answer):
     """What a text wants, with its slots; ``str()`` writes it in brackets."""
 
     keys = ("prediction=__str__", "score", "predicted_intent=intent", "predicted_slots=slots")
+    options = frozenset({"explain"})
 
     intent: str
     """The most probable intent."""
@@ -60,6 +61,10 @@ class Frame(Answer):
             parts += [self.text[at : slot.start], f"[{slot.label} {slot.text} ]"]
             at = slot.end
         return " ".join(" ".join([*parts, self.text[at:], "]"]).split())
+
+    @override
+    def evidence(self, label: str | None = None) -> tuple[str, float, float]:
+        return label_evidence(self.scores, label)
 
 
 @text_processors.register("intent_slot")

@@ -81,6 +81,11 @@ class TextProcessor(SavedFolder):
         return (*self.input_columns, *self.target_columns)
 
     @property
+    def text_columns(self) -> tuple[str, ...]:
+        """The input columns that are texts: those whose words an explanation leaves out."""
+        return self.input_columns
+
+    @property
     def ingredients(self) -> dict[str, Any]:
         """The recipe's ingredients that this path holds and stands for when a run is loaded."""
         return {}

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Container, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from typing_extensions import override
 
 from textmill.errors import UserError
-from textmill.text.answers import Answer
+from textmill.text.answers import LEAST_SCORE, Answer, label_evidence, number_evidence
 from textmill.text.columns.column import Column, ColumnKind
 from textmill.text.columns.inputs import TEXT_KINDS
 from textmill.text.columns.labels import LabelColumn, LabelsColumn
@@ -19,15 +19,13 @@ from textmill.text.columns.token_ids import TextColumn
 from textmill.text.processors.column_processor import ColumnsText
 from textmill.text.processors.text_processor import text_processors
 
-LEAST_SCORE = 2.0**-149
-"""The least float32 above 0: a score that is smaller has no logarithm."""
-
 
 @dataclass(frozen=True)
 class Classified(Answer):
     """The label, or labels, of a text; ``str()`` gives them."""
 
     keys = ("prediction=label", "score", "scores")
+    options = frozenset({"n_best", "threshold", "explain"})
 
     label: str
     """The most probable label, empty if it is not above its threshold; if a text can have several,
@@ -36,9 +34,11 @@ class Classified(Answer):
     """The probability of the most probable label; of several labels, or none of them, that of the
     least certain decision."""
     scores: Mapping[str, float] = field(default_factory=dict)
-    """The probability of every label."""
+    """The probability of every label; by ``n_best`` those of so many, the best first."""
     labels: tuple[str, ...] = ()
     """The labels, if a text can have several or none."""
+    multiple: bool = False
+    """Whether it can."""
 
     @override
     def __str__(self) -> str:
@@ -48,6 +48,21 @@ class Classified(Answer):
     def log_scores(self) -> dict[str, float]:
         """The log probability of every label, with all its digits."""
         return {name: math.log(max(score, LEAST_SCORE)) for name, score in self.scores.items()}
+
+    @override
+    def chosen(self, *, n_best: int | None = None, threshold: float | None = None) -> "Classified":
+        found, scores = self, self.scores
+        if threshold is not None:
+            answer = _several if self.multiple else _single
+            row = np.fromiter(scores.values(), np.float64, len(scores))
+            found = answer(row, tuple(scores), dict.fromkeys(scores, threshold))
+        ranked = sorted(scores, key=lambda name: -scores[name])[:n_best]
+        kept = scores if n_best is None else {name: scores[name] for name in ranked}
+        return replace(found, scores=kept)
+
+    @override
+    def evidence(self, label: str | None = None) -> tuple[str, float, float]:
+        return label_evidence(self.scores, label)
 
 
 Thresholds = Mapping[str, float] | None
@@ -134,7 +149,7 @@ def _several(row: NDArray[Any], names: tuple[str, ...], bounds: Thresholds) -> C
     bounds = bounds or dict.fromkeys(names, 0.5)
     labels = tuple(name for name, score in scores.items() if score > bounds[name])
     certain = min(score if score > bounds[name] else 1 - score for name, score in scores.items())
-    return Classified(", ".join(labels), certain, scores, labels)
+    return Classified(", ".join(labels), certain, scores, labels, multiple=True)
 
 
 @dataclass(frozen=True)
@@ -142,6 +157,7 @@ class Estimated(Answer):
     """The number of a text; ``str()`` writes it with four digits."""
 
     keys = ("prediction=number",)
+    options = frozenset({"explain"})
 
     number: float
     """In the units of the training data."""
@@ -149,6 +165,10 @@ class Estimated(Answer):
     @override
     def __str__(self) -> str:
         return f"{self.number:.4g}"
+
+    @override
+    def evidence(self, label: str | None = None) -> tuple[str, float, float]:
+        return number_evidence(self.number, label)
 
 
 @text_processors.register("regression")
@@ -177,6 +197,7 @@ class Ranked(Answer):
     """How well a document answers a query; ``str()`` writes it with four digits."""
 
     keys = ("prediction=score", "negative_score=negative?")
+    options = frozenset({"explain"})
 
     score: float
     """The cosine between the two, from -1 to 1: more is better."""
@@ -186,6 +207,10 @@ class Ranked(Answer):
     @override
     def __str__(self) -> str:
         return f"{self.score:.4g}"
+
+    @override
+    def evidence(self, label: str | None = None) -> tuple[str, float, float]:
+        return number_evidence(self.score, label)
 
 
 @text_processors.register("ranking")

@@ -1,11 +1,13 @@
 """How lines are read: in blocks, streamed, and as a plain reader would read them."""
 
+import hashlib
 import io
 import subprocess
 import sys
 import tracemalloc
 from types import SimpleNamespace
 
+import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
@@ -34,12 +36,28 @@ def test_a_byte_order_mark_is_stripped_and_offsets_stay_true():
     assert read_table(io.BytesIO(b"\xef\xbb\xbf"), PAIRS).count.total == 0
 
 
-def test_utf16_is_recognized():
-    table = read_table(io.BytesIO("a\tb\n".encode("utf-16")), PAIRS)
-    assert table.bad_rows[0].reason == (
-        "bad UTF-8: 0xff at byte 0 of the line (invalid start byte; so begins a file in UTF-16)"
-    )
-    assert table.count.good == 0
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be"])
+def test_utf16_is_read_by_its_mark_or_as_it_is_set(encoding):
+    text = "ä\t\U0001f600\nb\tਊ\r\n"  # of which bytes are LF, and a pair of surrogates
+    marked = text.encode(encoding) if encoding == "utf-16" else f"\ufeff{text}".encode(encoding)
+    for data, said in ((marked, "utf-8"), (text.encode(encoding), encoding)):
+        table = read_table(OneByOne(data), tsv_format(encoding=said))
+        assert table.columns == {"source": ["ä", "b"], "target": ["\U0001f600", "ਊ"]}
+        assert table.sha256 == hashlib.sha256(data).hexdigest()
+
+
+def test_half_a_character_of_utf16_is_a_bad_row():
+    data = "a\tb\nc\t".encode("utf-16-le") + b"\x00\xd8\n\x00d\x00\te"
+    table = read_table(io.BytesIO(b"\xff\xfe" + data), PAIRS)
+    assert table.columns["source"] == ["a"]
+    assert [row.line for row in table.bad_rows] == [2, 3]
+
+
+class OneByOne(io.BytesIO):
+    """A stream that gives each byte by itself, as a slow pipe may."""
+
+    def read1(self, size=-1, /):
+        return super().read1(1)
 
 
 def test_unicode_line_separators_do_not_end_a_line():

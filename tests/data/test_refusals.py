@@ -39,7 +39,7 @@ SETTINGS = {
         lambda: column_format("parquet", ("a",), encoding="cp1252"),
         "utf-8",
     ),
-    "UTF-16": (lambda: column_format("tsv", ("a",), encoding="utf-16"), "iconv -f utf-16"),
+    "UTF-32": (lambda: column_format("tsv", ("a",), encoding="utf-32"), "iconv -f utf-32"),
     "no encoding": (lambda: column_format("tsv", ("a",), encoding="idna"), "'idna'"),
     "a list that is no column": (lambda: column_format("jsonl", ("a",), lists=("b",)), "'b'"),
     "a delimiter of two": (lambda: column_format("csv", ("a",), delimiter=";;"), "';;'"),

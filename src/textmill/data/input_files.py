@@ -22,11 +22,17 @@ from textmill.data.formats.by_suffix import (
     format_name,
 )
 from textmill.data.formats.header import plain_name
-from textmill.data.formats.row_format import LinesFormat, RowFormat, numbered
+from textmill.data.formats.row_format import RowFormat, numbered
 from textmill.data.formats.sessions import sessions_format
 from textmill.data.text_pairs import TextPairs
 from textmill.errors import DataError, UserError
-from textmill.text.encodings import HEAD_BYTES, UTF8, checked_encoding, is_utf8
+from textmill.text.encodings import (
+    HEAD_BYTES,
+    UTF8,
+    checked_encoding,
+    is_utf8,
+    likely_encoding,
+)
 
 LOG = logging.getLogger("textmill")
 
@@ -60,27 +66,36 @@ def input_layout(
     """
     trained = format_name(first_file(config.path), config.format)
     kind = form or input_format(path, config) or trained
-    with path.open("rb") as stream:
-        head = stream.read(HEAD_BYTES)
     own, called = config.encoding, name or str(path)
-    encoding = own
-    if "encoding" not in said and own != UTF8 and is_utf8(head, checked_encoding(own)):
-        encoding = UTF8
+    encoding, warning = own, ""
+    if "encoding" not in said and kind in HAVING["encoding"]:
+        encoding, warning = input_encoding(path, own, name=called)
     session = getattr(config, "group_by", None)
     read = (*inputs, *([session] if session is not None and session not in inputs else ()))
     file = _InputFile(path, called, kind, trained, config, read, said, encoding)
     layout = file.layout()
-    warning = ""
     if "encoding" in said:
         warning = utf8_warning(path, layout).replace(str(path), called)
-    elif own != UTF8 and isinstance(layout, LinesFormat) and is_utf8(head):
-        warning = f"{called} is read in {own}, as the run's data is. If it is UTF-8: encoding=utf-8"
-        if encoding == UTF8:
-            other = f"in {own}, as the run's data is: encoding={own}"
-            warning = f"{called} is read as UTF-8. If it is {other}"
     if warning:
         LOG.warning("%s", warning)
     return layout if session is None else sessions_format(layout, session)
+
+
+def input_encoding(path: Path, own: str, *, name: str) -> tuple[str, str]:
+    """The encoding of a file to predict, and a warning if it is not ``own``, the run's."""
+    with path.open("rb") as stream:
+        head = stream.read(HEAD_BYTES)
+    if checked_encoding(own).startswith("utf-16") and likely_encoding(head) is None:
+        own = UTF8  # UTF-16 is seen for sure
+    if own == UTF8 and (likely := likely_encoding(head)) is not None:
+        said = f"{name} is not UTF-8, and is read in {likely}. If it is in another encoding"
+        return likely, f"{said}, name it: encoding=..."
+    if own == UTF8 or not is_utf8(head):
+        return own, ""
+    if is_utf8(head, checked_encoding(own)):
+        other = f"in {own}, as the run's data is: encoding={own}"
+        return UTF8, f"{name} is read as UTF-8. If it is {other}"
+    return own, f"{name} is read in {own}, as the run's data is. If it is UTF-8: encoding=utf-8"
 
 
 @dataclass(frozen=True)
@@ -154,7 +169,7 @@ class _InputFile:
             fits = kind in kinds and not (name == "extra_columns" and less)
             fits = fits and (name != "delimiter" or kind == self.trained)
             how[name] = getattr(config, name) if fits or name in self.said else DEFAULTS[name]
-        if how["encoding"] != UTF8:
+        if kind in HAVING["encoding"]:
             how["encoding"] = self.encoding
         if "lists" not in self.said:
             how["lists"] = [name for name in how["lists"] if name in places]

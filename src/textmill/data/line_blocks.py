@@ -1,17 +1,20 @@
 """Blocks of whole lines of a stream of bytes, in bounded memory; binary files are refused.
 
+UTF-16, by its byte order mark or as it is set, is handed on as UTF-8.
+
 A line ends at LF or at the end of the stream; one CR directly before that end belongs to the end.
 A CR anywhere else is data. A line longer than the limit is not held: it is counted and skipped
 while it streams past.
 """
 
+import codecs
 import hashlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import BinaryIO
 
 from textmill.errors import DataError
-from textmill.text.encodings import BOM, UTF8
+from textmill.text.encodings import BOM, UTF8, UTF16_MARKS
 
 BEGINNINGS: Mapping[bytes, tuple[str, str]] = {
     b"%PDF-": ("a PDF", "make text of it first, as `pdftotext FILE.pdf` does"),
@@ -39,7 +42,7 @@ def refuse_binary(head: bytes, name: str) -> None:
     if len(head) >= LEAST_BYTES and all(b"\0" in line for line in head.split(b"\n") if line):
         raise DataError(
             f"{name}: wanted text, found NUL in each line of the first {len(head):,} bytes: if it "
-            "is text in UTF-16 or UTF-32, save it as UTF-8."
+            "is text in UTF-16: encoding=utf-16-le. If it is in UTF-32, save it as UTF-8."
         )
     looked = head[:LOOKED_AT]
     share = 1 - len(looked.translate(None, CONTROLS)) / max(len(looked), 1)
@@ -80,6 +83,7 @@ class Block:
     data: bytes
     line: int
     offset: int
+    encoding: str = UTF8
 
 
 @dataclass(frozen=True)
@@ -90,6 +94,7 @@ class LongLine:
     size: int
     line: int
     offset: int
+    encoding: str = UTF8
 
 
 def excerpt(raw: bytes, encoding: str = UTF8) -> str:
@@ -107,8 +112,11 @@ class LineBlocks:
     stream: BinaryIO
     name: str
     max_line_bytes: int = MAX_LINE_BYTES
+    encoding: str = UTF8
+    """That of the file; once a block was read, that of the blocks."""
     lines: int = 0
     _offset: int = 0
+    _utf16: codecs.IncrementalDecoder | None = None
     _hash: "hashlib._Hash" = field(default_factory=hashlib.sha256)
 
     def __iter__(self) -> Iterator[Block | LongLine]:
@@ -135,16 +143,33 @@ class LineBlocks:
 
     def _read(self) -> bytes:
         read = getattr(self.stream, "read1", None) or self.stream.read
-        chunk: bytes = read(BLOCK_BYTES)
-        self._hash.update(chunk)
+        chunk, found = b"", b" "
+        while found and not chunk:
+            found = read(BLOCK_BYTES)
+            self._hash.update(found)
+            chunk = found if self._utf16 is None else self._as_utf8(found)
         return chunk
 
+    def _as_utf8(self, chunk: bytes) -> bytes:
+        """Text in UTF-16 as UTF-8; half a character stays what no UTF-8 has, hence a bad row."""
+        assert self._utf16 is not None
+        try:
+            return self._utf16.decode(chunk, final=not chunk).encode(UTF8, "surrogatepass")
+        except UnicodeDecodeError:
+            self._utf16.reset()
+            return b"\xff"
+
     def _start(self) -> bytes:
-        head = self._read()
-        while any(mark.startswith(head) and mark != head for mark in (BOM, *BEGINNINGS)) and (
+        head, marks = self._read(), (BOM, *UTF16_MARKS, *BEGINNINGS)
+        while any(mark.startswith(head) and mark != head for mark in marks) and (
             more := self._read()
         ):
             head += more
+        marked = UTF16_MARKS.get(head[:2])
+        if marked or self.encoding.startswith("utf-16"):
+            decoder = codecs.getincrementaldecoder(marked or self.encoding)
+            self._utf16, self.encoding = decoder("surrogatepass"), UTF8
+            return self._as_utf8(head[2:] if marked else head) or self._read()
         refuse_binary(head, self.name)
         if not head.startswith(BOM):
             return head
@@ -153,7 +178,7 @@ class LineBlocks:
         return head[len(BOM) :] or self._read()
 
     def _block(self, data: bytes) -> Block:
-        block = Block(data, self.lines + 1, self._offset)
+        block = Block(data, self.lines + 1, self._offset, self.encoding)
         self._offset += len(data)
         self.lines += data.count(b"\n") + (not data.endswith(b"\n"))
         return block
@@ -170,6 +195,7 @@ class LineBlocks:
         size, last = size + len(end), end[-1:] or last
         carriage = last == b"\r"
         self.lines += 1
-        long = LongLine(head[: size - carriage], size - carriage, self.lines, self._offset)
-        self._offset += size + len(newline)
+        size -= carriage
+        long = LongLine(head[:size], size, self.lines, self._offset, self.encoding)
+        self._offset += size + carriage + len(newline)
         return long, after

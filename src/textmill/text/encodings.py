@@ -13,15 +13,23 @@ UTF8 = "utf-8"
 WINDOWS = "cp1252"
 """What Windows and Excel save in western Europe and America: Latin-1 with 27 more characters."""
 BOM = b"\xef\xbb\xbf"
+UTF16_MARKS = {b"\xff\xfe": "utf-16-le", b"\xfe\xff": "utf-16-be"}
+"""Byte order marks of UTF-16; such a file is read whatever the setting says."""
 HEAD_BYTES = 1 << 24
 """Bytes of a file that say which encoding it has."""
 BEYOND_ASCII = "éяあ中한"
 """Characters of which an encoding that is more than ASCII has one."""
+WESTERN = (
+    "ÄÖÜäöüßÀÂÇÉÈÊËÎÏÔÙÛàâçéèêëîïôùûœŒæÆøØåÅñÑáíóúÁÍÓÚãõÃÕìò¿¡ºª€£§°«»‹›„“”‚‘’–—…´·²³½¼¾±×µ®©™•\xa0"
+)
+"""What texts in cp1252 have beyond ASCII: other letters and symbols say another encoding."""
+USUAL_SHARE = 0.9
+_ASCII, _NO_WORD = re.compile(r"[\0-\x7f]+"), re.compile(r"[\xc0-\xff]{3,}")
 _UNDECODABLE = re.compile(r"bad [\w-]+: 0x")
 
 
 def checked_encoding(name: str) -> str:
-    """Python's name for an encoding in which the bytes below 128 mean what they do in ASCII.
+    """Python's name for UTF-16, or an encoding whose bytes below 128 mean what they do in ASCII.
 
     Example:
         >>> checked_encoding("UTF8"), checked_encoding("latin1"), checked_encoding("Windows-1252")
@@ -38,7 +46,9 @@ def checked_encoding(name: str) -> str:
         is_ascii = False
     if is_ascii:
         return UTF8 if found == "utf-8-sig" else found
-    if found.startswith(("utf-16", "utf-32", "iso2022")):
+    if found.startswith("utf-16"):
+        return "utf-16-le" if found == "utf-16" else found
+    if found.startswith(("utf-32", "iso2022")):
         found = found.replace("iso2022_", "iso-2022-")
         raise UserError(
             f"encoding: files in {found} are not read. Make UTF-8 of it: "
@@ -50,7 +60,7 @@ def checked_encoding(name: str) -> str:
     )
 
 
-def decoded(raw: bytes, encoding: str, *, first: bool = False) -> tuple[str, str | None]:
+def decoded(raw: bytes, encoding: str) -> tuple[str, str | None]:
     r"""The text of a line, and what is wrong with its bytes; NUL is.
 
     Bytes that cannot be decoded are escaped in the text.
@@ -64,12 +74,10 @@ def decoded(raw: bytes, encoding: str, *, first: bool = False) -> tuple[str, str
     try:
         text = raw.decode(encoding)
     except UnicodeDecodeError as error:
-        is_utf16 = first and raw.startswith((b"\xff\xfe", b"\xfe\xff"))
-        hint = "; so begins a file in UTF-16" if is_utf16 else ""
         called = "UTF-8" if encoding == UTF8 else encoding
         return raw.decode(encoding, "backslashreplace"), (
             f"bad {called}: 0x{raw[error.start]:02x} at byte {error.start} of the line "
-            f"({error.reason}{hint})"
+            f"({error.reason})"
         )
     return text, f"NUL at byte {raw.index(0)} of the line" if "\0" in text else None
 
@@ -117,14 +125,27 @@ def _are_words(head: bytes, encoding: str) -> bool:
 def likely_encoding(head: bytes) -> str | None:
     """The likely encoding of a file that is not UTF-8; None if it is UTF-8 or none is likely.
 
+    Nor is one given for a file that has the byte order mark of UTF-16, which needs no setting. Text
+    in Latin-1 is cp1252, too.
+
     Example:
         >>> likely_encoding("Größe".encode("cp1252")), likely_encoding("Größe".encode())
         ('cp1252', None)
+        >>> likely_encoding("Größe".encode("utf-16-le")), likely_encoding("Größe".encode("utf-16"))
+        ('utf-16-le', None)
     """
-    good, bad = _lines(head)
-    if bad <= good:
+    if head[:2] in UTF16_MARKS:
         return None
-    return WINDOWS if head.decode(WINDOWS, "ignore").encode(WINDOWS) == head else None
+    zeros = {"utf-16-le": head[1::2].count(0), "utf-16-be": head[::2].count(0)}
+    if (found := max(zeros, key=lambda name: zeros[name])) and zeros[found] > len(head) / 8:
+        return found
+    good, bad = _lines(head)
+    text = head.decode(WINDOWS, "ignore")
+    if bad <= good or text.encode(WINDOWS) != head:
+        return None
+    others = _ASCII.sub("", text)
+    usual = sum(map(others.count, WESTERN)) - sum(map(len, _NO_WORD.findall(text)))
+    return WINDOWS if usual >= USUAL_SHARE * len(others) else None
 
 
 def _lines(head: bytes) -> tuple[int, int]:

@@ -50,7 +50,7 @@ class LineFormat(DelimitedFormat):
         if isinstance(block, LongLine) or b"\r" in block.data or b"\0" in block.data:
             return None
         try:
-            text = block.data.decode(self.encoding)
+            text = block.data.decode(block.encoding)
         except UnicodeDecodeError:
             return None
         lines = text.split("\n")

@@ -177,7 +177,7 @@ class RawLine(NamedTuple):
         """Its text, and what is wrong with it; the text is empty if it was not read."""
         if self.problem is not None:
             return "", self.problem
-        return decoded(self.raw, self.encoding, first=self.number == 1)
+        return decoded(self.raw, self.encoding)
 
 
 @dataclass(frozen=True)
@@ -186,7 +186,7 @@ class LinesFormat(RowFormat):
 
     Attributes:
         max_line_bytes: A longer line is a bad row, and is not held in memory.
-        encoding: How its bytes become text; its bytes below 128 are those of ASCII.
+        encoding: How its bytes become text, unless a byte order mark says UTF-16.
     """
 
     max_line_bytes: int = MAX_LINE_BYTES
@@ -202,7 +202,7 @@ class LinesFormat(RowFormat):
 
     def blocks(self, scan: Scan) -> Iterator[Block | LongLine]:
         """The blocks of lines of a file; the file's digest is the pass's."""
-        blocks = LineBlocks(scan.stream, scan.name, self.max_line_bytes)
+        blocks = LineBlocks(scan.stream, scan.name, self.max_line_bytes, self.encoding)
         yield from blocks
         scan.sha256 = blocks.sha256
 
@@ -211,7 +211,7 @@ class LinesFormat(RowFormat):
             yield from self.split(block)
 
     def split(self, block: Block | LongLine) -> Iterator[RawLine]:
-        longest, encoding, place = self.max_line_bytes, self.encoding, block.offset
+        longest, encoding, place = self.max_line_bytes, block.encoding, block.offset
         too_long = f"the line has {{}} bytes, and {self.longest_called} is {longest}"
         if isinstance(block, LongLine):
             problem = too_long.format(block.size)
@@ -238,6 +238,8 @@ def encoding_advice(file_name: str, layout: RowFormat) -> str:
         head = file.read(HEAD_BYTES)
     if (likely := likely_encoding(head)) is None:
         return ""
+    if likely.startswith("utf-16"):
+        return f"{path} seems to be UTF-16: {layout.prefix}encoding={likely}"
     try:
         head.decode(UTF8)
         at = 0

@@ -10,6 +10,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+import python_calamine
 
 from tests.trained_run import library_run
 from textmill.cli.main import main
@@ -25,6 +26,10 @@ def rows_of(path):
                 return list(csv.DictReader(file))
         case ".parquet":
             return pq.read_table(path).to_pylist()
+        case ".xlsx":
+            book = python_calamine.load_workbook(path)
+            names, *rows = book.get_sheet_by_index(0).to_python()
+            return [dict(zip(names, row, strict=True)) for row in rows]
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
 

@@ -1,5 +1,6 @@
 """``textmill predict --output``: a whole file or none, in bounded memory, whatever happens."""
 
+import codecs
 import os
 import signal
 import sys
@@ -52,7 +53,7 @@ def place(tmp_path, monkeypatch):
     return tmp_path
 
 
-@pytest.mark.parametrize("to", ["out.csv", "out.jsonl", "out.parquet"])
+@pytest.mark.parametrize("to", ["out.csv", "out.jsonl", "out.parquet", "out.xlsx"])
 def test_a_file_has_all_rows_and_bad_ones_in_their_places(place, capsys, to):
     assert command(to=to) == 1
     said = capsys.readouterr()
@@ -63,6 +64,17 @@ def test_a_file_has_all_rows_and_bad_ones_in_their_places(place, capsys, to):
     assert [number for number, row in enumerate(rows) if row["error"]] == [*range(5, 2000, 9)]
     assert rows[0]["prediction"] == "row 0: one of 228 from row 0"
     assert {path.name for path in place.iterdir()} == {"rows.txt", "run", to}
+
+
+@pytest.mark.parametrize("language", ["C", "de_DE"])
+def test_csv_for_excel_has_a_mark_and_the_separator_of_the_language(place, monkeypatch, language):
+    point = {"decimal_point": "," if language == "de_DE" else "."}
+    monkeypatch.setattr(prediction_file.locale, "localeconv", lambda: point)
+    assert command("--excel") == 1
+    mark, _, rest = Path("out.csv").read_bytes().partition(b"text")
+    assert mark == codecs.BOM_UTF8
+    assert rest.startswith({"C": b",prediction,", "de_DE": b";prediction;"}[language])
+    assert command("--excel", to="out.jsonl") == 2
 
 
 @pytest.mark.parametrize("moment", ["answering", "writing"])

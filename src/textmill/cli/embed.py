@@ -56,7 +56,7 @@ def add(parser: argparse.ArgumentParser) -> None:
         help="write to a file, which is there when it is whole: .npy has the vectors alone, "
         ".parquet, .jsonl and .csv all columns of the rows, too",
     )
-    parser.set_defaults(vectors=True, json=True)
+    parser.set_defaults(vectors=True, json=True, excel=False)
 
 
 def run(args: argparse.Namespace) -> int:

@@ -19,7 +19,10 @@ from typing_extensions import override
 
 COMMANDS: dict[str, tuple[str, str]] = {
     "help": ("textmill.cli.recipes", "show a recipe's ingredients and settings"),
-    "new": ("textmill.cli.recipes", "write a recipe to begin with: script, test, README and data"),
+    "new": (
+        "textmill.cli.recipes",
+        "write a recipe for a file of rows, or one in Python to begin with",
+    ),
     "check": (
         "textmill.cli.recipes",
         "check a recipe, its data and one real batch before training",

@@ -21,7 +21,7 @@ from textmill.text.cells import unlisted
 ENCODING = "encoding="
 TEXT = "text"
 """The format of lines that are texts."""
-FORMATS = (TEXT, "tsv", "csv", "jsonl", "conll", "parquet", "arrow", "squad")
+FORMATS = (TEXT, "tsv", "csv", "jsonl", "conll", "parquet", "arrow", "squad", "excel")
 HEAD = 1024
 """Bytes that say whether a file is a PDF."""
 DATA = "valid_data"
@@ -39,7 +39,7 @@ COMMANDS_OF = {
 def add(parser: argparse.ArgumentParser) -> None:
     parser.description = (
         "Answers rows in their order: those of a file, of what is piped in, or each line as it is "
-        "typed. A file is read by --format, else by its suffix (.tsv, .csv, .jsonl, .conll, "
+        "typed. A file is read by --format, else by its suffix (.tsv, .csv, .jsonl, .conll, .xlsx, "
         ".parquet, .arrow, .json of SQuAD, or the suffix of the run's own data), as the run's data "
         "is, with its targets or without. A pipe, or a file of another suffix, has a text in each "
         "line; if the model reads several columns, those of the run's data. A row that cannot be "
@@ -68,7 +68,13 @@ def add(parser: argparse.ArgumentParser) -> None:
         type=Path,
         metavar="FILE",
         help="write all columns of the rows, the answers beside them, to a file (.csv, .jsonl, "
-        ".parquet), which is there when it is whole",
+        ".parquet, .xlsx), which is there when it is whole",
+    )
+    parser.add_argument(
+        "--excel",
+        action="store_true",
+        help="write a --output .csv that Excel opens rightly: with a byte order mark, and with "
+        "semicolons if numbers have a decimal comma in the language of this machine",
     )
     for name, about in (
         (
@@ -184,6 +190,8 @@ def _check_words(args: argparse.Namespace, *, typed: bool) -> None:
         )
     if typed and args.output is not None:
         raise UserError("--output: takes the answers to a file or a pipe; name a file of rows.")
+    if args.excel and (args.output is None or args.output.suffix.lower() != ".csv"):
+        raise UserError("--excel: is about CSV; name its file, as --output answers.csv.")
     if args.overwrite and args.output is None:
         raise UserError("--overwrite: is about the file of --output; name one, or leave it out.")
 
@@ -305,7 +313,7 @@ def _write_file(predictor: Any, rows: ColumnRows | LineRows, args: argparse.Name
     from textmill.runs.prediction_file import PredictionFile
 
     hint, size = "", predictor.vector_size() if args.vectors else None
-    file = PredictionFile(args.output, rows.batches, vector_size=size)
+    file = PredictionFile(args.output, rows.batches, vector_size=size, excel=args.excel)
     with file, ProgressLine(rows.size) as progress:
         for block in answers(predictor, rows):
             file.append([(asked.kept, answer) for asked, answer in block])

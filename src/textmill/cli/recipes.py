@@ -1,10 +1,14 @@
 """Commands before and beside a training: help, new, check, test, prepare, demo."""
 
 import argparse
+import shlex
 import sys
 import textwrap
+from itertools import chain, count
+from pathlib import Path
 
 from textmill.cli.arguments import add_recipe, add_words, recipe_options
+from textmill.errors import UserError
 from textmill.runtime.logging import log_to_stderr, printable
 
 ABOUT_RECIPES = ("help", "check", "test", "train")
@@ -42,16 +46,22 @@ def run_help(args: argparse.Namespace) -> int:
 
 def add_new(parser: argparse.ArgumentParser) -> None:
     parser.description = (
-        "Writes a folder NAME with a recipe that runs as it is, a test that trains a "
+        "Of a file of rows (.csv, .tsv, .txt, .xlsx, .jsonl, .parquet, .conll, a folder of a "
+        "Hugging Face data set): looks at it, and writes FILE.yaml, a recipe that textmill train "
+        "runs at once, with a comment at each guess, and FILE-data.html, a report of the data. Of "
+        "a NAME: writes a folder with a recipe in Python that runs as it is, a test that trains a "
         "tiny version of it, a README and generated data. Nothing is overwritten."
     )
-    parser.add_argument("name", help="what the recipe is called")
+    parser.add_argument("name", metavar="FILE|NAME", help="a file of rows, or a recipe's name")
+    for role in ("text", "label"):
+        about = f"of a FILE: the name of the column of the {role}, or its position from 0"
+        parser.add_argument(f"--{role}", metavar="COLUMN", help=about)
+    parser.add_argument("--train", action="store_true", help="of a FILE: train the recipe, too")
     parser.add_argument(
         "--template",
-        default="translation",
         metavar="KIND",
-        help="translation (the default), classification, task: a task of your own, in one file, or "
-        "lightning: a LightningModule, a LightningDataModule and Hydra's configs",
+        help="of a NAME: translation (the default), classification, task: a task of your own, in "
+        "one file, or lightning: a LightningModule, a LightningDataModule and Hydra's configs",
     )
     for kind in ("task", "lightning"):
         about = f"the same as --template {kind}"
@@ -61,16 +71,56 @@ def add_new(parser: argparse.ArgumentParser) -> None:
 
 
 def run_new(args: argparse.Namespace) -> int:
+    path = Path(args.name)
+    if args.template is None and (path.suffix or path.is_file() or _has_rows(path)):
+        return _new_of_file(path, args)
+    if options := [name for name in ("text", "label", "train") if getattr(args, name)]:
+        raise UserError(f"--{options[0]} is for a file of rows, and there is no file {args.name}.")
     from textmill.recipes.new_recipe import new_recipe
 
-    folder = new_recipe(args.name, template=args.template)
-    for path in sorted(folder.rglob("*")):
-        if path.is_file():
-            print(path)
+    folder = new_recipe(args.name, template=args.template or "translation")
+    for file in sorted(folder.rglob("*")):
+        if file.is_file():
+            print(file)
     commands = [f"textmill check {args.name}.py", f"textmill train {args.name}.py"]
     if args.template == "lightning":
         commands = ["textmill train --hydra configs/ train.yaml trainer=cpu"]
     print("\n  ".join(["\nNext:", f"cd {folder}", *commands]))
+    return 0
+
+
+def _has_rows(folder: Path) -> bool:
+    from textmill.data.formats.by_suffix import SUFFIXES
+
+    return folder.is_dir() and any(file.suffix.lower() in SUFFIXES for file in folder.iterdir())
+
+
+def _new_of_file(path: Path, args: argparse.Namespace) -> int:
+    """Writes the recipe for a file of rows and the report of its data into the working folder."""
+    from textmill.data.look.facts import facts_of
+    from textmill.data.look.guess import guess
+    from textmill.data.look.sample import look_at
+    from textmill.preflight.data_report import report_lines, report_page
+    from textmill.recipes.file_recipe import file_recipe
+    from textmill.runtime.files import write_atomic
+
+    sample = look_at(path)
+    found = guess(sample, text=args.text, label=args.label)
+    facts = facts_of(sample, found)
+    text = file_recipe(path, sample, found, facts)
+    names = (Path(f"{path.stem}{end}.yaml") for end in chain([""], (f"-{n}" for n in count(2))))
+    recipe = next(p for p in names if not p.exists() or p.read_text(encoding="utf-8") == text)
+    page = Path(f"{recipe.stem}-data.html")
+    write_atomic(recipe, text)
+    write_atomic(page, report_page(path, sample, found, facts))
+    for line in report_lines(path, sample, found, facts):
+        print(printable(line))
+    print(printable(f"\n{recipe}: the recipe, with a comment at each guess\n{page}: the report"))
+    if args.train:
+        from textmill.cli.main import main
+
+        return main(["train", str(recipe)])
+    print(printable(f"\nNext: textmill train {shlex.quote(str(recipe))}"))
     return 0
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from typing_extensions import override
 
-from textmill.errors import DataError
+from textmill.errors import DataError, UserError
 from textmill.runtime.files import write_atomic
 
 LOG = logging.getLogger("textmill")
@@ -86,6 +86,20 @@ def tell_left_out(bad_rows: Sequence[BadRow], count: RowCount, *, setting: str, 
         )
     if count.bad > len(bad_rows):
         LOG.warning("Of the %d bad rows the first %d are kept.", count.bad, len(bad_rows))
+
+
+def allowed_rows(allowed: float, total: int) -> int:
+    """The number of bad rows that ``max_bad_rows`` allows: a number, or below 1 a share of all.
+
+    Example:
+        >>> allowed_rows(3, 1000), allowed_rows(0.01, 1000)
+        (3, 10)
+    """
+    if allowed < 0:
+        raise UserError(
+            f"max_bad_rows: wanted a number of rows or a share below 1, found {allowed}."
+        )
+    return int(allowed * total + 1e-9) if allowed < 1 else int(allowed)
 
 
 def check_bad_rows(

@@ -18,7 +18,10 @@ from textmill.text.encodings import BOM, UTF8, UTF16_MARKS
 
 BEGINNINGS: Mapping[bytes, tuple[str, str]] = {
     b"%PDF-": ("a PDF", "make text of it first, as `pdftotext FILE.pdf` does"),
-    b"PK\x03\x04": ("a zip archive, as .docx, .xlsx and .odt files are", "save it as text"),
+    b"PK\x03\x04": (
+        "a zip archive, as .docx and .xlsx files are",
+        "name a spreadsheet .xlsx, or its format by format=excel; save others as text",
+    ),
     b"\x1f\x8b\x08": ("a gzip file", "unpack it first"),
     b"PAR1\x15": ("a Parquet file", "name the file, or its format by format=parquet"),
     b"ARROW1\0\0": ("an Arrow file", "name the file, or its format by format=arrow"),

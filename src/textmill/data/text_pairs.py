@@ -15,7 +15,7 @@ from typing_extensions import override
 from textmill.config import Component, setting
 from textmill.config import Config as BaseConfig
 from textmill.data import registries
-from textmill.data.bad_rows import BadRow, RowCount, check_bad_rows, tell_left_out
+from textmill.data.bad_rows import BadRow, RowCount, allowed_rows, check_bad_rows, tell_left_out
 from textmill.data.batching import Batched, Batching, MaxTokens
 from textmill.data.data_files import DataPath, ReadFiles, data_files, mixture_of, read_files
 from textmill.data.first_row import advice_on, first_cells, has_names, is_header, utf8_warning
@@ -60,7 +60,7 @@ class FilesConfig(BaseConfig, first=()):
     ``data/part-*``, read in the order of the names."""
     encoding: str = "utf-8"
     """Encoding of a text file that is not UTF-8: cp1252 as Windows and Excel save it in western
-    Europe, latin-1, shift_jis, ...; not UTF-16."""
+    Europe, latin-1, shift_jis, ...; UTF-16 with a byte order mark needs none."""
     weights: tuple[float, ...] | None = None
     """Share of each entry of path (a file, folder or pattern) in the rows of an epoch, which has as
     many rows as all entries together; an entry that has ended begins again. null: every row
@@ -71,8 +71,9 @@ class FilesConfig(BaseConfig, first=()):
     keep_tokens: bool = setting(default=True, in_key=False)
     """Whether the token store keeps the ids of much text for later runs; else each run encodes
     all rows anew, by several processes, and holds the ids in memory."""
-    max_bad_rows: int = 0
-    """How many unreadable rows may be left out; with more, the run ends before step 1."""
+    max_bad_rows: int | float = 0
+    """How many unreadable rows may be left out, as a number or, below 1, as a share of all rows;
+    with more, the run ends before step 1."""
     holdout: float = 0.0
     """Share of the rows held out for valid_data, if that has no file of its own: chosen by a
     hash of each row, so that rows keep their side as others are added."""
@@ -104,8 +105,8 @@ class TextPairs(Component, Batched):
     ):
         format: FileFormat = "auto"
         """The file's format. auto: by its suffix (.csv, .jsonl, .ndjson, .conll, .parquet, .arrow,
-        .feather; .json is SQuAD's), else TSV: a row a line, columns separated by tabs, without
-        quotes."""
+        .feather, .xlsx, .xls, .ods; .json is SQuAD's), else TSV: a row a line, columns separated
+        by tabs, without quotes. Of a spreadsheet the first sheet is read."""
         columns: tuple[str, ...] | dict[str, int | str] = ("source", "target")
         """TSV and CSV: names of the first columns in their order, or in that of a header with these
         names; or each name with its position (from 0) or its name in the header. CoNLL: likewise,
@@ -192,7 +193,7 @@ class TextPairs(Component, Batched):
         check_bad_rows(
             table.bad_rows,
             table.count,
-            allowed=self.config.max_bad_rows,
+            allowed=allowed_rows(self.config.max_bad_rows, table.count.total),
             # Of one file the bad rows are those of its training side.
             setting=f"{owner}.max_bad_rows",
             advice=advice_on(table.bad_rows, self._layout, self._may_lack),
@@ -206,7 +207,8 @@ class TextPairs(Component, Batched):
         if self._table is None:
             self._refuse_absent(table)
             setting = f"{ingredient}.max_bad_rows"
-            tell_left_out(table.bad_rows, table.count, setting=setting, name=self.name)
+            if not self.is_held_out:  # the training side tells them
+                tell_left_out(table.bad_rows, table.count, setting=setting, name=self.name)
             if table.notes.left_out:
                 LOG.info("%s: %d lines are no tokens: left out.", self.name, table.notes.left_out)
             if table.notes.same_ids:

@@ -1,8 +1,9 @@
-"""A file of rows with their answers beside them: CSV, JSON lines or Parquet, in bounded memory."""
+"""Rows with their answers beside them, as CSV, JSON lines, Parquet or .xlsx, in bounded memory."""
 
 import codecs
 import csv
 import json
+import locale
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -14,7 +15,7 @@ from typing import Any, Self
 import numpy as np
 
 from textmill.data.formats.header import free_name
-from textmill.errors import DataError, UserError
+from textmill.errors import DataError, MissingExtraError, UserError
 from textmill.exported.row_predictor import characters, row_chunks
 from textmill.runtime.disk import HashingFile, storing
 from textmill.runtime.files import clean_leftovers, replacing
@@ -27,6 +28,8 @@ FIRST, LAST = "prediction", "error"
 """The columns that answers always have."""
 VECTORS = ".npy"
 """The suffix of a file of vectors alone."""
+EXCEL_ROWS, EXCEL_CHARACTERS = 1 << 20, 32767
+"""What a sheet of Excel has at most, and a cell: of a longer text the beginning is written."""
 MOST_PROBLEMS = 20
 """Errors that are printed for a file that has no column for them."""
 
@@ -43,6 +46,16 @@ def check_suffix(output: Path, *, vectors: bool = False) -> None:
         )
 
 
+def excel_separator() -> str:
+    """What Excel divides the cells of CSV by: a semicolon where the comma is in numbers."""
+    before = locale.setlocale(locale.LC_NUMERIC)
+    with suppress(locale.Error):
+        locale.setlocale(locale.LC_NUMERIC, "")
+    point = locale.localeconv()["decimal_point"]
+    locale.setlocale(locale.LC_NUMERIC, before)
+    return ";" if point == "," else ","
+
+
 class PredictionFile:
     """Rows and their answers on the way to a file, which appears when it is whole.
 
@@ -57,8 +70,11 @@ class PredictionFile:
         batches: Callable[[], Iterator[Any]] | None = None,
         *,
         vector_size: int | None = None,
+        excel: bool = False,
     ) -> None:
+        """``excel``: CSV has a byte order mark and the separator that Excel expects here."""
         self.output, self._batches, self._size = output, batches, vector_size
+        self._excel = excel
         self._kept: dict[str, Any] = {}
         self._answers: dict[str, Any] = {FIRST: None}
         self.rows = self.failed = 0
@@ -153,9 +169,35 @@ class PredictionFile:
     def _csv(self, file: HashingFile, final: Mapping[str, str]) -> None:
         names = [*self._kept, *final.values()]
         text: Any = codecs.getwriter("utf-8")(file, "backslashreplace")  # type: ignore[arg-type]  # it has no seek
-        writer = csv.writer(text, lineterminator="\n")
+        text.write("\ufeff" * self._excel)
+        separator = excel_separator() if self._excel else ","
+        writer = csv.writer(text, delimiter=separator, lineterminator="\n")
         writer.writerow(names)
         writer.writerows([_text(row.get(name)) for name in names] for row in self._rows(final))
+
+    def _xlsx(self, file: HashingFile, final: Mapping[str, str]) -> None:
+        try:
+            import xlsxwriter
+        except ModuleNotFoundError as error:
+            what = f"--output {self.output}: writing a spreadsheet"
+            raise MissingExtraError("xlsxwriter", extra="excel", what=what) from error
+        if self.rows >= EXCEL_ROWS:
+            raise UserError(f"--output {self.output}: {self.rows:,} rows are more than Excel has.")
+        names = [*self._kept, *final.values()]
+        with TemporaryFile(dir=self.output.parent) as whole:
+            with xlsxwriter.Workbook(whole, {"constant_memory": True}) as book:
+                sheet = book.add_worksheet()
+                rows = ([row.get(name) for name in names] for row in self._rows(final))
+                table: Iterator[Sequence[Any]] = chain([names], rows)
+                for at, cells in enumerate(table):
+                    for column, cell in enumerate(cells):
+                        if isinstance(cell, float) and math.isfinite(cell):
+                            sheet.write_number(at, column, cell)
+                        elif text := _encodable(_text(cell))[:EXCEL_CHARACTERS]:
+                            sheet.write_string(at, column, text)
+            whole.seek(0)
+            while part := whole.read(1 << 20):
+                file.write(part)
 
     def _npy(self, file: HashingFile, final: Mapping[str, str]) -> None:
         shape = (self.rows, self._size or 0)
@@ -195,6 +237,7 @@ SUFFIXES: dict[str, Callable[[PredictionFile, HashingFile, Mapping[str, str]], N
     ".ndjson": PredictionFile._json_lines,
     VECTORS: PredictionFile._npy,
     ".parquet": PredictionFile._parquet,
+    ".xlsx": PredictionFile._xlsx,
 }
 """How each format is written."""
 

@@ -20,7 +20,7 @@ HEAD_BYTES = 1 << 24
 BEYOND_ASCII = "éяあ中한"
 """Characters of which an encoding that is more than ASCII has one."""
 WESTERN = (
-    "ÄÖÜäöüßÀÂÇÉÈÊËÎÏÔÙÛàâçéèêëîïôùûœŒæÆøØåÅñÑáíóúÁÍÓÚãõÃÕìò¿¡ºª€£§°«»‹›„“”‚‘’–—…´·²³½¼¾±×µ®©™•\xa0"
+    "ÄÖÜäöüßÀÂÇÉÈÊËÎÏÔÙÛàâçéèêëîïôùûœŒæÆøØåÅñÑáíóúÁÍÓÚãõÃÕìò¿¡ºª€£§°«»‹›„“”‚‘’–—…´·²³½¼¾±×µ®©™•\xa0"  # noqa: RUF001  # signs of texts
 )
 """What texts in cp1252 have beyond ASCII: other letters and symbols say another encoding."""
 USUAL_SHARE = 0.9

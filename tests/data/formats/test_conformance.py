@@ -7,10 +7,12 @@ import io
 import json
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from datetime import datetime
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+import xlsxwriter
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -18,6 +20,7 @@ from textmill.data import text_pairs
 from textmill.data.bad_rows import BadRow
 from textmill.data.formats.comma_separated import CsvFormat, csv_format
 from textmill.data.formats.conll import conll_format
+from textmill.data.formats.excel import excel_format
 from textmill.data.formats.json_lines import arrow_format, json_lines_format, parquet_format
 from textmill.data.formats.row_format import RowFormat
 from textmill.data.formats.squad import squad_format
@@ -102,6 +105,16 @@ def as_squad(rows):
         for row in rows
     ]
     return json.dumps({"version": "1.1", "data": [{"paragraphs": paragraphs}]}).encode()
+
+
+def as_excel(rows):
+    out = io.BytesIO()
+    with xlsxwriter.Workbook(out) as book:
+        sheet = book.add_worksheet()
+        for at, row in enumerate(rows):
+            for column, cell in enumerate(row):
+                sheet.write_string(at, column, cell)
+    return out.getvalue()
 
 
 IN_COLUMNS = {
@@ -208,6 +221,12 @@ CASES = {
             ),
         },
     ),
+    "excel": Case(
+        excel_format(),
+        as_excel,
+        {"blank": (("a", " "), "column 'target' is empty")},
+        st.text('aé🙂 <&\n"=', max_size=9).filter(str.strip),
+    ),
     "parquet": Case(parquet_format(), columnar("parquet"), IN_COLUMNS),
     "arrow": Case(arrow_format(), columnar("file"), IN_COLUMNS),
     "arrow stream": Case(arrow_format(), columnar("stream"), IN_COLUMNS),
@@ -215,7 +234,7 @@ CASES = {
         arrow_format(), columnar("file", pa.binary_view(), pa.string_view()), IN_COLUMNS
     ),
 }
-COLUMNAR = ("parquet", "arrow", "arrow stream", "arrow views")
+COLUMNAR = ("excel", "parquet", "arrow", "arrow stream", "arrow views")
 CASES["conll"].faults["one column"] = (b"a\n", "wanted 2 columns, found 1")
 FAULTS = [(name, fault) for name, case in CASES.items() for fault in case.faults]
 
@@ -268,7 +287,7 @@ def test_what_is_written_comes_back(name, data):
 def test_junk_is_bad_rows_or_an_error_with_the_name(name, junk):
     refused = None
     if name in (*COLUMNAR, "squad"):
-        refused = r"no (parquet|arrow|SQuAD) file that can be read: "
+        refused = r"no (excel|parquet|arrow|SQuAD) file that can be read: "
     elif junk.startswith(tuple(BEGINNINGS)):
         refused = r"wanted text, found an? "
     whole = pytest.raises(DataError, match=f"^<stream>: {refused}")
@@ -278,6 +297,19 @@ def test_junk_is_bad_rows_or_an_error_with_the_name(name, junk):
 
 
 # -- one by one
+
+
+def test_cells_of_a_spreadsheet_are_what_a_csv_file_would_have_of_them():
+    out = io.BytesIO()
+    with xlsxwriter.Workbook(out) as book:
+        sheet, dates = book.add_worksheet(), book.add_format({"num_format": "yyyy-mm-dd"})
+        sheet.write_row(1, 0, ["text", "label"])
+        sheet.write_row(3, 0, [12.0, True])
+        sheet.write_datetime(4, 0, datetime(2026, 3, 1), dates)
+        sheet.write_row(4, 1, [0.5])
+    table = read_table(io.BytesIO(out.getvalue()), excel_format(("text", "label"), header=True))
+    assert texts(table) == [("12", "true"), ("2026-03-01", "0.5")]
+    assert table.lines == [4, 5]
 
 
 @pytest.mark.parametrize("end", [b"\n", b"\r\n"])

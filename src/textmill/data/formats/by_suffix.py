@@ -6,6 +6,7 @@ from typing import Any, Literal
 
 from textmill.data.formats.comma_separated import csv_format
 from textmill.data.formats.conll import conll_format
+from textmill.data.formats.excel import excel_format
 from textmill.data.formats.json_lines import arrow_format, json_lines_format, parquet_format
 from textmill.data.formats.lines import tsv_format
 from textmill.data.formats.row_format import Columns, RowFormat, numbered
@@ -14,7 +15,7 @@ from textmill.data.line_blocks import MAX_LINE_BYTES
 from textmill.errors import UserError
 from textmill.text.encodings import UTF8
 
-FileFormat = Literal["auto", "tsv", "csv", "jsonl", "conll", "parquet", "arrow", "squad"]
+FileFormat = Literal["auto", "tsv", "csv", "jsonl", "conll", "parquet", "arrow", "squad", "excel"]
 
 TokenSeparator = Literal["any", "tab", "space"]
 
@@ -25,6 +26,7 @@ SUFFIXES: dict[str, FileFormat] = {
     ".conll": "conll",
     ".csv": "csv",
     ".feather": "arrow",
+    **dict.fromkeys((".xlsx", ".xlsm", ".xls", ".xlsb", ".ods"), "excel"),
     ".json": "squad",
     ".jsonl": "jsonl",
     ".ndjson": "jsonl",
@@ -33,13 +35,16 @@ SUFFIXES: dict[str, FileFormat] = {
 }
 
 
-TABLES: tuple[FileFormat, ...] = ("tsv", "csv")
+DELIMITED: tuple[FileFormat, ...] = ("tsv", "csv")
+"""Formats whose columns a character divides."""
+TABLES: tuple[FileFormat, ...] = (*DELIMITED, "excel")
 """Formats that may have a header."""
 HAVING: dict[str, tuple[FileFormat, ...]] = {
-    **dict.fromkeys(("header", "delimiter", "extra_columns"), TABLES),
+    **dict.fromkeys(("header", "extra_columns"), TABLES),
+    "delimiter": DELIMITED,
     **dict.fromkeys(("separator", "comment"), ("conll",)),
     "lists": (*TABLES, "jsonl", "parquet", "arrow"),
-    **dict.fromkeys(("max_line_bytes", "encoding"), (*TABLES, "conll", "jsonl")),
+    **dict.fromkeys(("max_line_bytes", "encoding"), (*DELIMITED, "conll", "jsonl")),
 }
 """Settings that not all formats have, and the formats that have them."""
 DEFAULTS: dict[str, Any] = {
@@ -68,11 +73,11 @@ def column_format(name: FileFormat, columns: Columns, **reading: Any) -> RowForm
         raise UserError(f"lists: wanted names of columns ({', '.join(columns)}), found {unknown}.")
     lines: Any = {key: how[key] for key in ("max_line_bytes", "encoding")}
     if name in TABLES:
-        make = tsv_format if name == "tsv" else csv_format
         if how["delimiter"] is not None:
             lines["separator"] = _one_character(how["delimiter"])
         lines |= {key: how[key] for key in ("header", "extra_columns", "lists")}
-        return make(columns, **lines)
+        tables = {"tsv": tsv_format, "csv": csv_format, "excel": excel_format}
+        return tables[name](columns, **lines)
     if name == "conll":
         positions: Any = numbered(columns, None)[0]
         between: Any = {"separator": SEPARATORS[how["separator"]], "comment": how["comment"]}

@@ -39,10 +39,11 @@ OTHER_NAMES: Mapping[str, Sequence[str]] = {
     "score": ("rating", "stars", "value", "similarity"),
 }
 """What columns are called elsewhere, the likeliest first."""
-_KEY = re.compile(
-    r"(?:^|[\W_])(?:id|ids|idx|index|nr|no|number|key|uuid|guid|date|datum|day|time|zeit|timestamp|"
-    r"created|updated|modified)(?:$|[\W_])"
+_KEY_WORDS = (
+    "id ids idx index nr no number key uuid guid date datum day time zeit timestamp created "
+    "updated modified"
 )
+KEY_WORDS = frozenset(_KEY_WORDS.split())
 """A number, a date or an identifier of rows is never proposed: it would seem to work."""
 SHOWN_HEADER = 300  # characters of a first line
 NEAR = 0.7  # a mistyped name: ``stras`` is 0.8 of ``stars``, ``text`` 0.6 of ``target``
@@ -207,7 +208,7 @@ def free_name(name: str, taken: Container[str]) -> str:
 
 def columns_setting(places: Mapping[str, int | str], prefix: str = "") -> str:
     """The setting that says where columns are, as a word for a shell."""
-    inner = ", ".join(f"{_flow(name)}: {_flow(at)}" for name, at in places.items())
+    inner = ", ".join(f"{yaml_word(name)}: {yaml_word(at)}" for name, at in places.items())
     return shlex.quote(f"{prefix}columns={{{inner}}}")
 
 
@@ -216,7 +217,7 @@ def shown_cells(cells: Sequence[str]) -> str:
     return ", ".join(map(repr, cells))[:SHOWN_HEADER]
 
 
-def _flow(value: int | str) -> str:
+def yaml_word(value: int | str) -> str:
     """A value inside the braces of YAML; quoted if YAML would read it as something else."""
     if isinstance(value, int) or value == "..." or _PLAIN.fullmatch(value):
         return str(value)
@@ -226,6 +227,16 @@ def _flow(value: int | str) -> str:
 def plain_name(name: str) -> str:
     """A name for comparing: without spaces around it, in lower case."""
     return name.strip().casefold()
+
+
+def words_of(name: str) -> list[str]:
+    """The words of a column's name, in lower case.
+
+    Example:
+        >>> words_of("Ticket-ID "), words_of("createdAt"), words_of("gold_label")
+        (['ticket', 'id'], ['created', 'at'], ['gold', 'label'])
+    """
+    return [word.casefold() for word in re.findall(r"[A-Z]*[^\W_A-Z]+|[A-Z]+", name)]
 
 
 def proposed(
@@ -254,10 +265,7 @@ def proposed(
         near = near or [other for other in OTHER_NAMES.get(name, ()) if other in left]
         if near:
             found[name] = left.pop(near[0])
-    words = {
-        plain: re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name.strip()) for plain, name in left.items()
-    }
-    left = {plain: left[plain] for plain in left if not _KEY.search(words[plain].casefold())}
+    left = {plain: name for plain, name in left.items() if not KEY_WORDS & {*words_of(name)}}
     missing = [name for name in at if name not in found]
     if len(names) == len(at) and len(left) == len(missing):
         found |= dict(zip(missing, left.values(), strict=True))

@@ -1,0 +1,358 @@
+"""Which column of a sample is what: by names, by values, and by what the texts tell of them."""
+
+import itertools
+import math
+import random
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Literal
+
+from textmill.data.formats.header import KEY_WORDS, OTHER_NAMES, plain_name, words_of
+from textmill.data.look.sample import DATE, NUMBER, Sample
+from textmill.errors import UserError
+from textmill.text.cells import ListCell
+
+Kind = Literal["empty", "id", "date", "number", "grade", "label", "labels", "name", "text"]
+Task = Literal["label", "labels", "number", "pair", "pair number", "texts", "tags", "spans"]
+
+LOOKED_AT = 20_000
+"""Cells of a column that say what it is."""
+UNNAMED = 100
+"""The rank of a column whose name says nothing."""
+LEAST_TOLD = 0.05
+"""Share of right answers, beyond those of the commonest label, that say texts tell a label."""
+GRADES = 20
+"""Whole numbers of at most so many different values may be grades, and so labels."""
+ROWS_A_LABEL = 4
+"""On average; with fewer a column is hardly one of labels."""
+MOSTLY = 0.98
+"""Share of the cells that are the same; then hardly anything can be learnt."""
+LABEL_CHARACTERS, LABEL_WORDS = 60, 5
+LEARNT = ("label", "labels", "grade", "number")
+PAIR_LABELS = 5
+"""Labels that two texts without names have at most: same or not, entailed or not, grades."""
+SEPARATORS = "|;,/+"
+SENTENCES = 2000
+RESULTS = ("target", "tgt", "summary")
+_WHOLE = re.compile(r"\d+(\.0)?")
+_MARK = re.compile(r"[BIESLU]-\S+")
+_ADDRESS = re.compile(r"\S+@\S+\.\S+|https?://\S+|[+()\d][\d ()/-]{6,}")
+_TOKEN = re.compile(r"\w+")
+_ONE_OF_TWO = re.compile(r"[ _]?[12ab]$")
+
+
+@dataclass(frozen=True)
+class SeenColumn:
+    """A column of a sample: its filled cells, without spaces around them."""
+
+    name: str
+    number: int
+    values: Sequence[str] = field(repr=False)
+
+    @cached_property
+    def counts(self) -> Counter[str]:
+        return Counter(self.values)
+
+    @cached_property
+    def words(self) -> float:
+        """Words of a cell, on average."""
+        return sum(len(value.split()) for value in self.values) / max(len(self.values), 1)
+
+    @cached_property
+    def separator(self) -> str | None:
+        """What divides several labels of a cell, "" in lists; None if cells are not several."""
+        if self.values and all(isinstance(value, ListCell) for value in self.values):
+            return "" if self._are_several([parts_of(value) for value in self.values]) else None
+        for separator in SEPARATORS:
+            cells = [[part.strip() for part in value.split(separator)] for value in self.values]
+            if self._are_several(cells):
+                return separator
+        return None
+
+    def _are_several(self, cells: Sequence[Sequence[str]]) -> bool:
+        """Whether the parts of cells are labels: short, often seen, also in other combinations."""
+        joined = [parts for parts in cells if len(parts) > 1]
+        known = Counter(itertools.chain.from_iterable(cells))
+        if len(joined) < 0.02 * len(cells) or len({*map(tuple, joined)}) < 2 or "" in known:
+            return False
+        is_short = all(len(part.split()) <= 3 and len(part) <= 40 for part in known)
+        is_often = known.total() >= ROWS_A_LABEL * len(known) and len(known) > 2
+        again = sum(known[part] > 1 for parts in joined for part in parts)
+        is_again = again > 0.8 * sum(map(len, joined))
+        return is_short and is_often and is_again and not self._are(NUMBER, 0.5)
+
+    def _are(self, pattern: re.Pattern[str], share: float = 0.97) -> bool:
+        return sum(map(bool, map(pattern.fullmatch, self.values))) >= share * len(self.values)
+
+    @cached_property
+    def kind(self) -> Kind:
+        """What its values are; "name": of persons, places, addresses, a word each."""
+        values, counts = self.values, self.counts
+        if not values:
+            return "empty"
+        if self._are(DATE):
+            return "date"
+        is_key = bool(KEY_WORDS & {*words_of(self.name)})
+        is_unique = len(values) >= 20 and len(counts) > 0.98 * len(values)
+        if all(isinstance(v, ListCell) and all(map(NUMBER.fullmatch, v.parts)) for v in values):
+            return "id"  # vectors, places
+        if self._are(NUMBER):
+            is_whole = all(map(_WHOLE.fullmatch, counts))
+            if is_whole and (is_key or is_unique):
+                return "id"
+            few: Kind = "grade" if len(counts) > 2 else "label"
+            return few if is_whole and len(counts) <= GRADES else "number"
+        have_digits = sum(any(map(str.isdigit, value)) for value in values) > 0.9 * len(values)
+        if self.words < 2 and (is_key or (is_unique and have_digits and self.words < 1.5)):
+            return "id"
+        is_short = max(map(len, counts)) <= LABEL_CHARACTERS and self.words <= LABEL_WORDS
+        is_often = len(counts) <= max(2, len(values) / ROWS_A_LABEL) and len(counts) < len(values)
+        if self.separator is not None:
+            return "labels"
+        if is_short and is_often:
+            return "label"
+        return "name" if self.words < 2 or self._are(_ADDRESS, 0.8) else "text"
+
+    @property
+    def about(self) -> str:
+        """What its values are, in words."""
+        count = f"{len(self.counts):,}"
+        return {
+            "id": "ids",
+            "date": "dates",
+            "empty": "empty",
+            "name": "names",
+            "text": f"texts of {self.words:.0f} words",
+            "number": f"{count} numbers",
+            "labels": "several labels a row",
+        }.get(self.kind, f"{count} labels")
+
+    def rank(self, *roles: str) -> int:
+        """The place of its name among those that columns of these roles usually have."""
+        name, words = plain_name(self.name), words_of(self.name)
+        ranks = [UNNAMED]
+        for role in roles:
+            for at, usual in enumerate([role, *OTHER_NAMES[role]]):
+                if usual == name or usual in words or (words and words[-1].endswith(usual)):
+                    ranks.append(at)
+        return min(ranks)
+
+
+@dataclass(frozen=True)
+class Guess:
+    """What a file's columns are.
+
+    Attributes:
+        task: What there is to learn.
+        columns: What the task reads, each with the number of its column.
+        reasons: For each of these, what says so, and which other columns it may be.
+        separator: What divides several labels of a cell; "" for lists.
+    """
+
+    task: Task
+    columns: Mapping[str, int]
+    reasons: Mapping[str, str]
+    separator: str = ""
+
+
+def guess(sample: Sample, *, text: str | None = None, label: str | None = None) -> Guess:
+    """What the columns of a sample are; ``text`` and ``label`` name those that are known.
+
+    Raises:
+        UserError: There is no such column, or nothing that could be learnt; columns are listed.
+    """
+    every = list[SeenColumn]()
+    for n, name in enumerate(sample.names):
+        cells = [row[n] for row in sample.rows[:LOOKED_AT]]
+        filled = [c if isinstance(c, ListCell) else c.strip() for c in cells if c.strip()]
+        every.append(SeenColumn(name, n, filled))
+    texts = [_named(every, text)] if text else _texts(every)
+    if not (text or label) and (tagged := _tagged(sample, every)):
+        return tagged
+    if not texts:
+        raise _nothing(every, "a column of texts", "text")
+    pair = None if text else _pair(every, texts)
+    mine = pair or texts[:1]
+    others = [column for column in every if column not in mine]
+    labels = [_named(every, label)] if label else _labels(sample, others, mine[-1])
+    if not labels and len(two := pair or texts[:2]) == 2:
+        return _two_texts(two)
+    if not labels:
+        raise _nothing(every, "a column of labels or numbers", "label")
+    roles = ["text1", "text2"] if pair else ["text"]
+    about = {
+        r: f"{c.about}{_or([] if pair else texts[1:])}" for r, c in zip(roles, mine, strict=True)
+    }
+    return _learnt(dict(zip(roles, mine, strict=True)), about, labels)
+
+
+def _learnt(
+    inputs: Mapping[str, SeenColumn], about: Mapping[str, str], labels: Sequence[SeenColumn]
+) -> Guess:
+    """The guess for one or two texts and what is to be told of them, the likeliest first."""
+    first, *others = labels
+    columns = {role: column.number for role, column in inputs.items()}
+    reasons = {**about, "label": f"{first.about}{_or(others)}"}
+    is_pair = len(inputs) == 2
+    if first.kind == "number":
+        reasons["score"] = reasons.pop("label")
+        task: Task = "pair number" if is_pair else "number"
+        return Guess(task, {**columns, "score": first.number}, reasons)
+    columns["label"] = first.number
+    if first.kind == "grade":
+        columns["score"] = first.number
+        reasons["score"] = "the same as an amount, for an experiment of numbers"
+    if first.separator is None or is_pair:
+        return Guess("pair" if is_pair else "label", columns, reasons)
+    several = next(value for value in first.values if len(parts_of(value, first.separator)) > 1)
+    reasons["label"] = f"several labels a row, as {several!r:.60}{_or(others)}"
+    return Guess("labels", columns, reasons, first.separator)
+
+
+def _named(every: Sequence[SeenColumn], name: str) -> SeenColumn:
+    for column in every:
+        if plain_name(name) in (plain_name(column.name), str(column.number)):
+            return column
+    raise UserError(f"There is no column {name!r}. There are {_list(every)}.")
+
+
+def _nothing(every: Sequence[SeenColumn], what: str, option: str) -> UserError:
+    return UserError(f"Found {_list(every)}, but not {what}. Name it: --{option} COLUMN")
+
+
+def _list(every: Sequence[SeenColumn]) -> str:
+    return ", ".join(f"{column.name!r} ({column.about})" for column in every)[:1500]
+
+
+def _or(columns: Sequence[SeenColumn]) -> str:
+    shown = ", ".join(f"{column.name} ({column.about})" for column in columns[:4])
+    return f"; or {shown}" if shown else ""
+
+
+def _texts(every: Sequence[SeenColumn]) -> list[SeenColumn]:
+    """The columns of texts, the likeliest first."""
+    names = [c for c in every if c.kind == "name"]
+    found = [c for c in every if c.kind == "text"]
+    found = found or [c for c in names if c.rank("text") < UNNAMED] or names
+    return sorted(found, key=lambda c: (c.rank("text"), -c.words))
+
+
+def _labels(sample: Sample, others: Sequence[SeenColumn], text: SeenColumn) -> list[SeenColumn]:
+    """The columns that may be what is to be learnt, the likeliest first."""
+    ranks = {c.number: c.rank("label", "score") for c in others}
+    usable = list[SeenColumn]()
+    for column in others:
+        is_named = ranks[column.number] < UNNAMED
+        is_kind = column.kind in LEARNT
+        most = column.counts.most_common(1)[0][1] if column.values else 0
+        if (is_kind or (column.kind == "name" and is_named)) and len(column.counts) > 1:
+            usable += [column] * (is_named or most <= MOSTLY * len(column.values))
+    told = dict.fromkeys(ranks, 0.0)
+    if len(usable) > 1 and all(ranks[c.number] == UNNAMED for c in usable):
+        texts = [row[text.number] for row in sample.rows]
+        for column in usable:
+            share = told_by(texts, _classes(column, [row[column.number] for row in sample.rows]))
+            told[column.number] = share if share >= LEAST_TOLD else 0
+    return sorted(usable, key=lambda c: (ranks[c.number], -told[c.number], c.kind == "number"))
+
+
+def _classes(column: SeenColumn, cells: Sequence[str]) -> Sequence[str]:
+    """Labels; of many different numbers whether they are above the middle."""
+    if column.kind != "number":
+        return cells
+    numbers = [_number(cell) for cell in cells]
+    middle = sorted(numbers)[len(numbers) // 2]
+    return [
+        "" if not cell.strip() else str(n >= middle) for cell, n in zip(cells, numbers, strict=True)
+    ]
+
+
+def _number(cell: str) -> float:
+    return (
+        float(cell.strip().rstrip("%").replace(",", ".")) if NUMBER.fullmatch(cell.strip()) else 0.0
+    )
+
+
+def told_by(texts: Sequence[str], labels: Sequence[str], *, rows: int = 2000) -> float:
+    """How much better than always the same answer labels can be told from words: 0 is not at all.
+
+    Naive Bayes over the words, trained on one half of some rows and asked for the other.
+    """
+    filled = [each for each in zip(texts, labels, strict=True) if all(map(str.strip, each))]
+    random.Random(0).shuffle(filled)  # noqa: S311
+    chosen = [({*_TOKEN.findall(t.casefold())}, label.strip()) for t, label in filled[:rows]]
+    half = len(chosen) // 2
+    known = Counter(label for _, label in chosen[:half])
+    counts = Counter((word, label) for words, label in chosen[:half] for word in words)
+    seen = {word for word, _ in counts}
+    if not 2 <= len(known) <= 200:
+        return 0.0
+    right = 0
+    for words, label in chosen[half:]:
+        scores = {
+            name: math.log(known[name])
+            + sum(
+                math.log((counts[word, name] + 0.1) / (known[name] + 0.2)) for word in words & seen
+            )
+            for name in known
+        }
+        right += max(scores, key=lambda name: scores[name]) == label
+    usual = sum(label == known.most_common(1)[0][0] for _, label in chosen[half:])
+    return (right - usual) / (len(chosen) - half)
+
+
+def _pair(every: Sequence[SeenColumn], texts: Sequence[SeenColumn]) -> list[SeenColumn] | None:
+    """Two columns of texts that belong together: by their names, or if none has a name."""
+    for one, other in itertools.combinations(sorted(texts, key=lambda c: c.number), 2):
+        names = [plain_name(column.name) for column in (one, other)]
+        stems = {_ONE_OF_TWO.sub("", name) for name in names}
+        if names == ["premise", "hypothesis"] or (len(stems) == 1 and not stems & {*names, ""}):
+            return [one, other]
+    learnt = [column for column in every if column.kind in LEARNT and len(column.counts) > 1]
+    is_bare = len(learnt) == 1 and all(column.name == str(column.number) for column in every)
+    is_likely = is_bare and (learnt[0].kind == "number" or len(learnt[0].counts) <= PAIR_LABELS)
+    return sorted(texts, key=lambda c: c.number) if is_likely and len(texts) == 2 else None
+
+
+def _two_texts(pair: Sequence[SeenColumn]) -> Guess:
+    """Text to text: what is written for a text, such as its translation."""
+    one, other = sorted(pair, key=lambda c: (plain_name(c.name) in RESULTS, c.number))
+    reasons = {"source": one.about, "target": f"{other.about}; the other way round: exchange them"}
+    return Guess("texts", {"source": one.number, "target": other.number}, reasons)
+
+
+def _tagged(sample: Sample, every: Sequence[SeenColumn]) -> Guess | None:
+    """Words and their tags: two columns with as many parts in each row, one of few values."""
+    for tags in every:
+        kinds = Counter(itertools.chain.from_iterable(map(parts_of, tags.values[:SENTENCES])))
+        count = min(len(tags.values), SENTENCES)
+        is_other = tags.kind in ("date", "number", "grade", "id", "empty")
+        if is_other or kinds.total() < max(10 * len(kinds), 1.5 * count):
+            continue
+        for words in every:
+            both = [(parts_of(r[words.number]), parts_of(r[tags.number])) for r in sample.rows]
+            both = both[:SENTENCES]
+            same = sum(len(one) == len(other) > 0 for one, other in both)
+            known = {word for one, _ in both for word in one}
+            are_words = not any(len(word.split()) > 1 for word in known)
+            if same < 0.97 * len(both) or len(known) < 2 * len(kinds) or not are_words:
+                continue
+            shown = ", ".join(name for name, _ in kinds.most_common(4))
+            reasons = {
+                "words": f"{words.words:.0f} words a row",
+                "tags": f"a tag for each word: {shown}",
+            }
+            marks = sum(bool(_MARK.fullmatch(name)) for name in kinds)
+            task: Task = "spans" if marks >= max(1, 0.5 * (len(kinds) - 1)) else "tags"
+            return Guess(task, {"words": words.number, "tags": tags.number}, reasons)
+    return None
+
+
+def parts_of(cell: str, separator: str = "") -> Sequence[str]:
+    """The parts of a list or, without one, of a text at a separator or at white space."""
+    if isinstance(cell, ListCell):
+        return cell.parts
+    return cell.split(separator) if separator else cell.split()

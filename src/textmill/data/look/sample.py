@@ -1,0 +1,289 @@
+"""The rows of a file that nobody has described, and the settings with which training reads them."""
+
+import itertools
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from textmill.data.bad_rows import BadRow
+from textmill.data.data_files import data_files
+from textmill.data.first_row import USUAL
+from textmill.data.formats.by_suffix import DELIMITED, FileFormat, column_format, format_name
+from textmill.data.formats.cells import CellError, cell_of
+from textmill.data.formats.header import KEY_WORDS, OTHER_NAMES, plain_name, words_of
+from textmill.errors import DataError
+from textmill.text.encodings import HEAD_BYTES, UTF8, UTF16_MARKS, likely_encoding
+
+MOST_ROWS = 200_000
+"""Rows that are looked at; of more the first."""
+HEAD_ROWS = 500
+"""Rows that say what the delimiter is, and whether there is a header."""
+DELIMITERS = {",": ",", ";": ";", "tab": "\t", "|": "|"}
+LEAST_SHARE = 0.7
+"""Share of the rows that have the same number of columns with the right delimiter."""
+DATE = re.compile(
+    r"\d{4}[-/.]\d{1,2}[-/.]\d{1,2}([T ][\d:.+Z -]*)?|\d{1,2}:\d\d(:\d\d)?( ?[apAP][mM])?|"
+    r"\d{1,2}[-/.]\d{1,2}[-/.]\d{2,4}(,? [\d:.]+( ?[apAP][mM])?)?"
+)
+NUMBER = re.compile(r"[+-]?(\d+([.,]\d+)?|[.,]\d+)([eE][+-]?\d+)?%?")
+_NAMES = {*USUAL, *OTHER_NAMES, *itertools.chain.from_iterable(OTHER_NAMES.values())}
+
+
+@dataclass(frozen=True)
+class Sample:
+    """The rows of a file, and how it is read.
+
+    Attributes:
+        names: What the columns are called: by a header, by keys, else by their positions.
+        rows: The cells of each row; a short row is filled up with empty cells.
+        lines: The line at which each row begins.
+        settings: Of the data, those that differ from their defaults; ``path`` is not in it.
+        reasons: What says so, for each of these settings.
+        broken: The lines of rows that cannot be read at all.
+        has_names: Whether a recipe names columns by their names and not by positions.
+        whole: Whether these are all rows.
+    """
+
+    names: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    lines: Sequence[int]
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    reasons: Mapping[str, str] = field(default_factory=dict)
+    broken: Sequence[int] = ()
+    has_names: bool = True
+    whole: bool = True
+
+
+def sample_of_rows(rows: Iterable[Mapping[str, Any]]) -> Sample:
+    """A sample of rows that are at hand, such as those of a data frame.
+
+    Example:
+        >>> sample = sample_of_rows([{"text": "Hi.", "n": 1}, {"text": None}])
+        >>> sample.names, sample.rows
+        (['text', 'n'], [['Hi.', '1'], ['', '']])
+    """
+    flat = [dict(_flat(row)) for row in itertools.islice(rows, MOST_ROWS)]
+    names = [*dict.fromkeys(name for row in flat for name in row)]
+    cells = [[row.get(name, "") for name in names] for row in flat]
+    return Sample(names, cells, range(1, len(flat) + 1), whole=len(flat) < MOST_ROWS)
+
+
+def _flat(row: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
+    """Cells by their names; those of an object in an object by a path with dots."""
+    for name, value in row.items():
+        if isinstance(value, Mapping):
+            yield from _flat(value, f"{prefix}{name}.")
+        elif value is None or value != value:  # NaN is an empty cell of pandas
+            yield f"{prefix}{name}", ""
+        else:
+            with suppress(CellError):
+                yield f"{prefix}{name}", cell_of(value)
+
+
+def look_at(path: Path) -> Sample:
+    """The sample of a file, or of the first file of a folder.
+
+    Raises:
+        UserError: There is no such file.
+        DataError: No rows can be seen in it.
+    """
+    file, *others = data_files(path)
+    kind = format_name(file)
+    if kind in ("parquet", "arrow"):
+        from textmill.data.formats.arrow_files import record_batches
+
+        batches = record_batches(file, kind)
+        sample = sample_of_rows(row for batch in batches for row in batch.to_pylist())
+    elif kind == "excel":
+        sample = _table(_Scan.of(file, kind, {}, {}))
+    else:
+        sample = _text_file(file, kind)
+    if not sample.rows:
+        raise DataError(f"{path}: wanted rows, found none that can be read.")
+    return replace(sample, whole=sample.whole and not others)
+
+
+def _text_file(file: Path, kind: FileFormat) -> Sample:
+    with file.open("rb") as stream:
+        head = stream.read(HEAD_BYTES)
+    if kind == "squad" and b'"paragraphs"' in head:
+        raise DataError(
+            f"{file}: questions and answers as in SQuAD need no look: textmill train "
+            f"question/drqa train_data.path={file} train_data.holdout=0.1"
+        )
+    encoding = UTF16_MARKS.get(head[:2]) or likely_encoding(head) or UTF8
+    settings, reasons = dict[str, Any](), dict[str, str]()
+    if encoding != UTF8 and head[:2] not in UTF16_MARKS:
+        settings["encoding"], reasons["encoding"] = encoding, _decoded_part(head, encoding)
+    found, delimiter = kind, ","
+    if kind in ("jsonl", "squad"):  # a .json without questions may have an object in each line
+        found, reason = "jsonl", "an object in each line"
+    elif kind == "conll" or _is_conll(head.decode(encoding, "ignore")):
+        found, reason = "conll", "a word a line, and blank lines between sentences"
+    else:
+        found, delimiter, reason = _delimited(file, settings)
+        if DELIMITERS[delimiter] != {"csv": ",", "tsv": "\t"}[found]:
+            settings["delimiter"] = delimiter
+    if found != kind:
+        settings["format"] = found
+    reasons |= {"format": reason, "delimiter": reason}
+    scan = _Scan.of(file, found, settings, reasons)
+    return {"jsonl": _objects, "conll": _sentences}.get(found, _table)(scan)
+
+
+def _decoded_part(head: bytes, encoding: str) -> str:
+    if encoding.startswith("utf-16"):
+        return "every second byte is 0"
+    at = next(n for n, byte in enumerate(head) if byte > 127)
+    shown = head[max(at - 12, 0) : at + 12].decode(encoding, "replace")
+    return f"not UTF-8; in {encoding} it has {' '.join(shown.split())!r}"
+
+
+@dataclass(frozen=True)
+class _Scan:
+    """The records of a file as training reads them, with their lines."""
+
+    file: Path
+    settings: Mapping[str, Any]
+    reasons: Mapping[str, str]
+    records: Sequence[Any]
+    lines: Sequence[int]
+    broken: Sequence[int]
+
+    @classmethod
+    def of(
+        cls,
+        file: Path,
+        kind: FileFormat,
+        settings: Mapping[str, Any],
+        reasons: Mapping[str, str],
+        most: int = MOST_ROWS,
+    ) -> "_Scan":
+        """Reads at most so many records."""
+        columns: dict[str, int | str] = {"": "" if kind == "jsonl" else 0}
+        if kind == "conll":
+            columns = {"words": 0, "tags": -1}
+        reading = {name: settings[name] for name in ("delimiter", "encoding") if name in settings}
+        layout = replace(column_format(kind, columns, **reading), required=())
+        good, broken = list[tuple[int, Any]](), list[int]()
+        with file.open("rb") as stream:
+            scan = layout.scan(stream, str(file))
+            for line, row in itertools.islice(scan, most):
+                record = row if kind == "conll" else scan.record
+                is_bad = isinstance(row, BadRow) and bool(row.text_excerpt)
+                if is_bad and not (kind == "jsonl" and isinstance(record, Mapping)):
+                    broken.append(line)
+                else:
+                    good.append((line, record or ()))
+        lines, records = [line for line, _ in good], [record for _, record in good]
+        return cls(file, settings, reasons, records, lines, broken)
+
+    def sample(self, names: Sequence[str], rows: Sequence[Sequence[str]], **how: Any) -> Sample:
+        whole = len(self.records) + len(self.broken) < MOST_ROWS
+        known = {"lines": self.lines, "settings": self.settings, "reasons": self.reasons}
+        return Sample(names, rows, **{**known, **how}, broken=self.broken, whole=whole)
+
+
+def _objects(scan: _Scan) -> Sample:
+    if not scan.records:
+        raise DataError(
+            f"{scan.file}: wanted a JSON object in each line, found none. Of a list of objects "
+            f"make such lines: jq -c '.[]' {scan.file} > {scan.file.stem}.jsonl"
+        )
+    made = sample_of_rows(dict(record) for record in scan.records)
+    return scan.sample(made.names, made.rows)
+
+
+def _sentences(scan: _Scan) -> Sample:
+    """Words and tags of a CoNLL file: the first column and the last."""
+    return scan.sample(["words", "tags"], [[*row] for row in scan.records])
+
+
+def _is_conll(text: str) -> bool:
+    """Whether a text has a token in each line, and blank lines between sentences."""
+    cells = [line.split() for line in text[:200_000].splitlines()[:-1]]
+    blank = sum(not each for each in cells)
+    widths = Counter(len(each) for each in cells if each and each[0] != "#")
+    width, count = max(widths.items(), key=lambda item: item[1], default=(0, 0))
+    is_between = 0.02 * len(cells) < blank < 0.4 * len(cells)
+    return is_between and 2 <= width <= 15 and count > 0.98 * (len(cells) - blank)
+
+
+def _delimited(file: Path, settings: Mapping[str, Any]) -> tuple[FileFormat, str, str]:
+    """The format and delimiter with which most rows have as many columns; and the reason."""
+    own = format_name(file)
+    best: tuple[float, int, float] = (0.0, 1, 0.0)
+    chosen: tuple[FileFormat, str, str] = (own, "tab" if own == "tsv" else ",", "")
+    kinds = sorted(DELIMITED, key=lambda kind: kind != own)
+    for kind, delimiter in itertools.product(kinds, DELIMITERS):
+        scan = _Scan.of(file, kind, {**settings, "delimiter": delimiter}, {}, HEAD_ROWS)
+        rows = [cells for cells in scan.records if any(map(str.strip, cells))]
+        count = len(rows) + len(scan.broken)
+        widths = Counter(map(len, rows))
+        width, most = max(widths.items(), key=lambda item: item[1] * (item[0] > 1), default=(1, 0))
+        quoted = sum(any(cell[:1] == cell[-1:] == '"' for cell in cells) for cells in rows)
+        share = most / max(count, 1)
+        score = (round(share, 1), width, share - quoted / max(count, 1))  # quotes are CSV's
+        if width > 1 and share >= LEAST_SHARE and score > best:
+            said = "all" if share == 1 else f"{share:.1%} of the"
+            best, chosen = score, (kind, delimiter, f"{width} columns in {said} rows")
+    return chosen
+
+
+def _table(scan: _Scan) -> Sample:
+    widths = Counter(len(cells) for cells in scan.records if any(cells))
+    width = widths.most_common(1)[0][0] if widths else 0
+    rows = [[*map(str, c[:width]), *[""] * (width - len(c))] for c in scan.records]
+    if not (reason := header_reason(rows)):
+        return scan.sample([*map(str, range(width))], rows, has_names=False)
+    header = [cell.strip() for cell in rows[0]]
+    return scan.sample(
+        [name or str(n) for n, name in enumerate(header)],
+        rows[1:],
+        lines=scan.lines[1:],
+        settings={**scan.settings, "header": True},
+        reasons={**scan.reasons, "header": reason},
+        has_names=all(header) and len({*map(plain_name, header)}) == width,
+    )
+
+
+def header_reason(rows: Sequence[Sequence[str]]) -> str:
+    """Why the first row is a header; empty if it is a row.
+
+    Example:
+        >>> header_reason([["text", "label"], ["good soup", "5"], ["bad soup", "1"]])
+        "columns are often called 'text', 'label'"
+        >>> header_reason([["good soup", "5"], ["bad soup", "1"]])
+        ''
+    """
+    first, others = [cell.strip() for cell in rows[0]] if rows else [], rows[1 : 1 + HEAD_ROWS]
+    usual = [cell for cell in first if _is_usual(cell)]
+    evidence, reasons = 2.0 * len(usual), list[str]()
+    if usual:
+        reasons.append(f"columns are often called {', '.join(map(repr, usual[:3]))}")
+    for n, cell in enumerate(first):
+        values = [row[n].strip() for row in others if row[n].strip()]
+        if not values or not cell:
+            continue
+        is_rare = len({*values}) > len(values) / 4
+        evidence += (-2 if len({*values}) < len(values) else 0) if cell in values else not is_rare
+        reasons += [f"{cell!r} is in no other row"] * (not is_rare and cell not in values)
+        for what, pattern in (("numbers", NUMBER), ("dates", DATE)):
+            if all(map(pattern.fullmatch, values)):
+                is_like_them = pattern.fullmatch(cell) is not None
+                evidence += -3 if is_like_them else 2
+                reasons += [f"there are {what} under {cell!r}"] * (not is_like_them)
+        if median(map(len, values)) > 20:
+            is_short = len(cell.split()) <= 3 and len(cell) < min(map(len, values)) * 1.5 + 5
+            evidence += 0.5 if is_short else -1
+    return reasons[0] if evidence > 0.5 and reasons else ""
+
+
+def _is_usual(cell: str) -> bool:
+    words = words_of(cell)
+    return 0 < len(words) <= 3 and (plain_name(cell) in _NAMES or words[-1] in _NAMES | KEY_WORDS)

@@ -1,0 +1,78 @@
+"""The recipe for a file of rows: an experiment, and what was seen, with a comment at each guess."""
+
+import json
+import math
+from pathlib import Path
+
+from textmill.data.formats.header import yaml_word
+from textmill.data.look.facts import Facts
+from textmill.data.look.guess import Guess, Task
+from textmill.data.look.sample import Sample
+
+COMMENT = 150
+EXPERIMENTS: dict[Task, tuple[str, str]] = {
+    "label": (
+        "classification/ngrams",
+        "a label for a text: a linear model, in seconds; a neural network: classification/docnn",
+    ),
+    "labels": (
+        "classification/ngrams",
+        "several labels for a text: a linear model, in seconds; a network: classification/docnn",
+    ),
+    "number": ("regression/ngrams", "a number for a text: a linear model, in seconds"),
+    "pair": (
+        "pairs/ngrams",
+        "a label for two texts: a linear model, in seconds; an LSTM: pairs/classification",
+    ),
+    "pair number": ("similarity/ngrams", "a number for two texts: a linear model, in seconds"),
+    "texts": (
+        "translation/tatoeba",
+        "a text for a text; if it is a summary: summarization/scitldr, a parse: parsing/cogs",
+    ),
+    "tags": (
+        "tagging/bilstm",
+        "a tag for each word; if B- and I- mark spans: tagging/ner",
+    ),
+    "spans": ("tagging/ner", "tags that mark spans; if they mark none: tagging/bilstm"),
+}
+AMOUNTS = {"label": "regression/ngrams", "pair": "similarity/ngrams"}
+"""The experiment that learns grades as amounts."""
+
+
+def file_recipe(path: Path, sample: Sample, guess: Guess, facts: Facts) -> str:
+    """The YAML of a recipe for a file."""
+    experiment, reason = EXPERIMENTS[guess.task]
+    if "score" in guess.columns and guess.task in AMOUNTS:
+        reason += f"; grades as amounts: {AMOUNTS[guess.task]}"
+    rows: list[tuple[str, str]] = [
+        ("# Guessed from the file; what was seen is after each #.", ""),
+        (f"recipe: {experiment}", reason),
+        ("train_data:", ""),
+        (f"  path: {yaml_word(str(path))}", ""),
+    ]
+    for setting, value in sample.settings.items():
+        word = "true" if value is True else yaml_word(value)
+        rows.append((f"  {setting}: {word}", sample.reasons[setting]))
+    rows.append(("  columns:", "" if sample.has_names else "positions from 0"))
+    is_conll = "conll" in (sample.settings.get("format"), path.suffix[1:])
+    for role, at in guess.columns.items():
+        place = sample.names[at] if sample.has_names else at
+        place = {"words": 0, "tags": -1}[role] if is_conll else place
+        rows.append((f"    {role}: {yaml_word(place)}", guess.reasons.get(role, "")))
+    if facts.may_lack:
+        rows.append(("  optional: [label]", "rows without any of the labels"))
+    rows.append((f"  holdout: {facts.holdout}", "share of the rows that measures the answers"))
+    if facts.bad:
+        share = math.ceil(1000 * facts.bad / facts.total) / 1000
+        note = f"{facts.bad:,} of {facts.total:,} rows; empty or unreadable, and left out"
+        rows.append((f"  max_bad_rows: {share}", note))
+    if guess.task == "labels":
+        rows += [("labels:", ""), ("  multiple: true", "")]
+        if guess.separator:
+            rows.append((f"  separator: {json.dumps(guess.separator)}", ""))
+    return "".join(f"{line}{_comment(note)}\n" for line, note in rows)
+
+
+def _comment(note: str) -> str:
+    plain = " ".join(note.split())
+    return f"  # {plain[:COMMENT]}{'...' * (len(plain) > COMMENT)}" if plain else ""

@@ -1,0 +1,68 @@
+"""``textmill new FILE``: from a messy file to a trained model, and what is not overwritten."""
+
+import csv
+import io
+import random
+
+import pytest
+
+from tests.data.look.generated_tables import NAMES, rows_of
+from textmill.cli.main import main
+
+
+@pytest.fixture
+def tickets(tmp_path, monkeypatch):
+    """A table as a spreadsheet of Windows writes it, with empty rows and a mistyped label."""
+    monkeypatch.chdir(tmp_path)
+    chance = random.Random(5)
+    rows = [*rows_of("label", chance, 300)]
+    stream = io.StringIO()
+    writer = csv.writer(stream, delimiter=";")
+    writer.writerow([NAMES[name] for name in rows[0]])
+    for n, row in enumerate(rows):
+        writer.writerow(row.values())
+        if n % 50 == 0:
+            writer.writerow([""] * len(row))
+    (tmp_path / "tickets.csv").write_bytes(
+        stream.getvalue().replace("Billing", "Biling", 3).encode("cp1252")
+    )
+    return tmp_path
+
+
+def test_a_file_becomes_a_model_by_one_command(tickets, capsys):
+    assert main(["new", "tickets.csv", "--train"]) == 0
+    out, err = capsys.readouterr()
+    assert "\n  label  Category" in out
+    assert "near 'Billing'" in out
+    assert out.splitlines()[-1].startswith("run: runs/")
+    assert err.count("are bad and left out") == 1
+    lines = (tickets / "tickets.yaml").read_text().splitlines()
+    settings = [line.partition("  #")[0] for line in lines if line[0] != "#"]
+    assert settings == [
+        "recipe: classification/ngrams", "train_data:", "  path: tickets.csv",
+        "  encoding: cp1252", '  delimiter: ";"', "  header: true", "  columns:",
+        "    text: Message", "    label: Category", "  holdout: 0.1", "  max_bad_rows: 0.02",
+    ]  # fmt: skip
+    page = (tickets / "tickets-data.html").read_text()
+    assert "Biling" in page
+    assert "<script" not in page
+
+
+def test_no_recipe_is_overwritten(tickets, capsys):
+    for _ in "ab":
+        assert main(["new", "tickets.csv"]) == 0
+    before = (tickets / "tickets.yaml").read_text()
+    assert main(["new", "tickets.csv", "--label", "State"]) == 0
+    assert "Next: textmill train tickets-2.yaml" in capsys.readouterr().out
+    assert (tickets / "tickets.yaml").read_text() == before
+    assert "label: State" in (tickets / "tickets-2.yaml").read_text()
+    assert {path.name for path in tickets.iterdir()} == {
+        "tickets.csv", "tickets.yaml", "tickets-data.html", "tickets-2.yaml", "tickets-2-data.html"
+    }  # fmt: skip
+
+
+def test_what_is_no_file_is_said(tickets, capsys):
+    assert main(["new", "ticket.csv"]) == 2
+    assert "Did you mean 'tickets.csv'?" in capsys.readouterr().err
+    assert main(["new", "name", "--label", "x"]) == 2
+    assert "--label is for a file of rows" in capsys.readouterr().err

@@ -1,0 +1,144 @@
+"""What is seen in a file: how it is written, which column is what, and what is odd in it."""
+
+import json
+import os
+import random
+from collections import Counter
+from pathlib import Path
+
+import pytest
+import xlsxwriter
+
+from tests.data.look.generated_tables import rows_of, written
+from textmill.data.look.facts import facts_of
+from textmill.data.look.guess import Guess, guess, told_by
+from textmill.data.look.sample import Sample, look_at, sample_of_rows
+from textmill.errors import DataError, UserError
+
+
+def seen(path: Path, **known: str) -> tuple[Sample, Guess]:
+    sample = look_at(path)
+    return sample, guess(sample, **known)
+
+
+def test_files_of_every_kind_are_read_as_they_were_written(tmp_path):
+    wrong = list[str]()
+    for file in written(tmp_path, encodings=("utf-8-sig", "utf-16", "cp1252"), orders=1, count=60):
+        sample, found = seen(file.path)
+        read = (len(sample.rows), len(sample.broken), sample.settings.get("header", False))
+        same = {*found.columns.values()} == {*file.places.values()}  # two texts have no order
+        same &= all(found.columns[n] == at for n, at in file.places.items() if n[:4] != "text")
+        if (read, found.task, same) != ((60, 0, file.header), file.kind, True):
+            wrong.append(f"{file}: {read}, {found}")
+    assert wrong == []
+
+
+KNOWN = {
+    "cogs/train.tsv": ("texts", "01"), "sms-spam/train.tsv": ("label", "10"),
+    "snips/train.tsv": ("spans", "12"), "snli-small/train.tsv": ("pair", "120"),
+    "tatoeba-en-fr/dev.tsv": ("texts", "01"),
+    "ud-ewt/dev.tsv": ("tags", "01"), "scitldr/dev.jsonl": ("texts", "12"),
+    "dataset-mentions/dev.conll": ("tags", "01"), "wnut17/dev.conll": ("spans", "01"),
+    "refstrings/cora.train.jsonl": ("tags", "23"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", KNOWN)
+def test_published_sets_are_what_they_are(name):
+    path = Path(os.environ.get("TEXTMILL_DATA", "data"), name)
+    if not path.is_file():
+        pytest.skip("TEXTMILL_DATA has the published sets")
+    _, found = seen(path)
+    assert (found.task, "".join(map(str, found.columns.values()))) == KNOWN[name]
+
+
+@pytest.mark.parametrize("kind", ["jsonl", "parquet", "xlsx", "saved"])
+def test_formats_with_names_are_looked_at_too(tmp_path, kind):
+    rows = [*rows_of("labels", random.Random(0), 80)]
+    path = tmp_path / f"rows.{kind}"
+    if kind == "jsonl":
+        lines = [json.dumps({"tags": row.pop("labels").split("/"), "inner": row}) for row in rows]
+        path.write_text("\n".join(lines))
+    elif kind == "parquet":
+        import pyarrow
+        from pyarrow.parquet import write_table
+
+        write_table(pyarrow.Table.from_pylist(rows), path)
+    elif kind == "saved":
+        import datasets
+
+        datasets.Dataset.from_list(rows).save_to_disk(str(path))
+    else:
+        with xlsxwriter.Workbook(path) as book:
+            sheet = book.add_worksheet()
+            for n, row in enumerate([dict.fromkeys(rows[0]), *rows]):
+                sheet.write_row(n, 0, [*row.values()] if n else [*row])
+    sample, found = seen(path)
+    assert len(sample.rows) == 80
+    assert {name: sample.names[at] for name, at in found.columns.items()} == {
+        "text": "inner.text" if kind == "jsonl" else "text",
+        "label": "tags" if kind == "jsonl" else "labels",
+    }
+    assert found.task == "labels"
+
+
+def test_columns_can_be_named_and_an_error_lists_them_all(tmp_path):
+    path = tmp_path / "a.csv"
+    rows = "".join(
+        f"{n},the words of row {n},{'xy'[n % 2]},{'pq'[n // 2 % 2]}\n" for n in range(30)
+    )
+    path.write_text(f"n,note,one,two\n{rows}")
+    assert dict(seen(path, text="note", label="Two")[1].columns) == {"text": 1, "label": 3}
+    assert dict(seen(path, label="2")[1].columns) == {"text": 1, "label": 2}
+    with pytest.raises(UserError, match=r"no column 'three'.*'two' \(2 labels\)"):
+        seen(path, label="three")
+    path.write_text("only texts\nare in\nthis file\n" * 9)
+    with pytest.raises(UserError, match=r"Name it: --text COLUMN"):
+        seen(path)
+    path.write_text("")
+    with pytest.raises(DataError, match="wanted rows, found none"):
+        look_at(path)
+
+
+def test_a_list_in_one_json_text_is_refused_with_the_command_that_helps(tmp_path):
+    (tmp_path / "a.json").write_text('[{"text": "a", "label": "b"}]')
+    with pytest.raises(DataError, match=r"jq -c '\.\[\]'"):
+        look_at(tmp_path / "a.json")
+
+
+def test_the_label_that_texts_tell_is_the_likelier_one():
+    chance = random.Random(1)
+    labels = [chance.choice("ab") for _ in range(400)]
+    texts = [f"{'sun' if label == 'a' else 'rain'} today" for label in labels]
+    assert told_by(texts, labels) > 0.3
+    assert abs(told_by(texts, [chance.choice("ab") for _ in texts])) < 0.1
+
+
+def test_odd_rows_are_counted_as_a_loop_over_all_counts_them(tmp_path):
+    chance = random.Random(2)
+    rows = [{"text": row["text"], "label": row["label"]} for row in rows_of("label", chance, 400)]
+    rows += [dict(chance.choice(rows)) for _ in range(30)]
+    rows += [{"text": rows[n]["text"].upper(), "label": rows[n]["label"]} for n in range(50)]
+    rows += [{"text": row["text"], "label": "Other"} for row in rows[:9]] + [
+        {"text": "", "label": ""}
+    ] * 4
+    rows += [{"text": f"odd one {n} of these", "label": "Biling"} for n in range(3)]
+    sample = sample_of_rows(rows)
+    facts = facts_of(sample, guess(sample))
+    found = {what: number for what, number, _ in facts.lines}
+    good = [row for row in rows if row["text"]]
+    labels = Counter(row["label"] for row in good)
+    several = {
+        row["text"].lower(): {
+            other["label"] for other in good if other["text"].lower() == row["text"].lower()
+        }
+        for row in good
+    }
+    assert facts.labels == labels
+    assert (facts.total - facts.bad, facts.bad, found["empty rows"]) == (len(good), 4, "4")
+    assert found["rows that repeat another"] == str(
+        len(good) - len({tuple(row.values()) for row in good})
+    )
+    assert found["texts with two labels"] == str(sum(len(each) > 1 for each in several.values()))
+    assert found["label 'Biling'"] == "3"
+    assert int(found["of these also trained on"]) > 0

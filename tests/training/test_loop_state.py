@@ -8,7 +8,7 @@ import torch
 
 from textmill.tasks import Loss
 from textmill.training.progress import Clock, Progress, Until
-from textmill.training.running_loss import MOST_PENDING, RunningLoss
+from textmill.training.running_loss import RunningLoss
 
 
 def losses(number, **kinds):
@@ -32,7 +32,7 @@ def wanted(made):
 @pytest.mark.parametrize(
     "kinds", [{}, {"count": torch.int64}, {"nll": torch.float64}], ids=["alike", "count", "nll"]
 )
-@pytest.mark.parametrize("number", [1, 40, MOST_PENDING + 5])
+@pytest.mark.parametrize("number", [1, 40, 1029])
 def test_means_are_exact(kinds, number):
     sums, made = RunningLoss(), losses(number, **kinds)
     for loss in made:
@@ -58,7 +58,7 @@ def test_a_tensor_changed_afterwards_does_not_change_the_sum_and_no_graph_is_kep
     sums, kept = RunningLoss(), torch.tensor(2.0, requires_grad=True)
     loss = Loss(torch.tensor(5.0), torch.tensor(2.0), {"kept": kept * 2})
     sums.add(loss)
-    assert not any(numbers.requires_grad for _, numbers in sums._pending)
+    assert not any(value.requires_grad for value in sums.sums["kept"]._pending)
     loss.total.zero_()
     assert sums.pop()[0] == {"loss": 2.5, "kept": 2.0}
 

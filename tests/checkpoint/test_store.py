@@ -8,8 +8,7 @@ from torch import nn
 
 from tests.checkpoint.saving import verify
 from textmill.checkpoint import Checkpoints
-from textmill.errors import CheckpointError, StorageError
-from textmill.runtime.disk import operations
+from textmill.errors import CheckpointError
 
 pytestmark = pytest.mark.usefixtures("waiting_for_the_disk")
 
@@ -249,18 +248,6 @@ def test_a_part_that_refuses_is_named(store):
         CheckpointError, match=r"'data' \(.*Other\) refused its state: KeyError: 'epoch'"
     ):
         store.restore({"data": Other()})
-
-
-def test_no_room_is_found_before_anything_is_written(store, monkeypatch):
-    parts = make_parts()
-    store.save(1, parts)
-    before = names(store.folder)
-    monkeypatch.setattr(operations, "free", lambda _: 1000)
-    with pytest.raises(StorageError) as caught:
-        store.save(2, parts)
-    assert str(caught.value).startswith(f"No room for a checkpoint in {store.folder}: ")
-    assert "bytes needed, 1,000 bytes free. Nothing was written" in str(caught.value)
-    assert names(store.folder) == before
 
 
 def test_what_cannot_be_saved_names_the_part_and_writes_nothing(store):

@@ -15,8 +15,7 @@ from textmill.checkpoint.manifest import Pointer
 from textmill.checkpoint.parts import Stateful, load_part, load_parts
 from textmill.checkpoint.run_seal import CONFIG
 from textmill.checkpoint.saved import SavedCheckpoints
-from textmill.checkpoint.tensors import tensors_size
-from textmill.checkpoint.writing import check_room, split_parts, write_checkpoint
+from textmill.checkpoint.writing import split_parts, write_checkpoint
 from textmill.errors import CheckpointError, StorageError, UserError
 from textmill.runtime.files import clean_leftovers, make_folder, remove_folder, write_atomic
 
@@ -72,8 +71,6 @@ class Checkpoints(SavedCheckpoints):
             )
         make_folder(self.folder, parents=self._new)
         clean_leftovers(self.folder)
-        size = len(document) + sum(map(tensors_size, tensors.values()))
-        check_room(self.folder, size, before=self.newest())
         self._good.discard(final.name)
         serials = [manifest.serial for _, manifest in self._candidates()[0]]
         last = self._last_or_note([])

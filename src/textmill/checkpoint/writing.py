@@ -15,15 +15,13 @@ from textmill.checkpoint.manifest import FORMAT, Manifest
 from textmill.checkpoint.parts import LARGEST_STATE, Stateful
 from textmill.checkpoint.state import split_state
 from textmill.checkpoint.tensors import tensors_size, write_tensors
-from textmill.errors import CheckpointError, StorageError
+from textmill.errors import CheckpointError
 from textmill.runtime.disk import HashingFile, operations, storing
 from textmill.runtime.files import MOST_ITEMS, VERSION, count_items, new_folder
 from textmill.runtime.sealed import FileEntry
 
 PART_NAME = re.compile(r"[a-z][a-z0-9_.-]{0,63}")
 """What the name of a part must look like."""
-_SLACK = 64 << 10
-"""Bytes for the manifest, the pointers and the folders' own blocks, on top of what is counted."""
 
 
 def split_parts(
@@ -75,20 +73,6 @@ def write_checkpoint(  # what stands in a checkpoint
         manifest = Manifest(step=step, serial=serial, files=files, versions=versions, run=run)
         with HashingFile(folder / MANIFEST) as file:
             file.write(manifest.to_bytes())
-
-
-def check_room(folder: Path, needed: int, *, before: Manifest | None) -> None:
-    """Refuses a save for which there is no room, before anything is written."""
-    text = {} if before is None else before.text
-    needed += _SLACK + sum(entry.size for entry in text.values())
-    with storing(folder):
-        free = operations.free(folder)
-    if free < needed:
-        raise StorageError(
-            f"No room for a checkpoint in {folder}: {needed:,} bytes needed, "
-            f"{free:,} bytes free. Nothing was written and what was saved before is intact. "
-            f"Make room, then start again with the same command."
-        )
 
 
 def write_parts(

@@ -76,13 +76,9 @@ class ExportedMaskedModel(ExportedPredictor):
         *,
         lengths: NDArray[np.int64] | None = None,
     ) -> NDArray[np.float32]:
-        """Scores of the tokens at places of texts. *Shape:* ``[N, V]``.
+        """Scores of the tokens at places of texts, whose numbers are ``rows``. *Shape:* ``[N, V]``.
 
-        Args:
-            ids: The texts. *Shape:* ``[B, T]``.
-            rows: Of each place the number of its text. *Shape:* ``[N]``.
-            places: *Shape:* ``[N]``.
-            lengths: Tokens of each text; None: all. *Shape:* ``[B]``.
+        *Shape:* texts ``[B, T]``, their lengths ``[B]``; rows and places ``[N]``.
         """
         lengths = np.full(len(ids), ids.shape[1]) if lengths is None else lengths
         arrays = {"text": ids, "text.lengths": lengths, "rows": rows, "places": places}

@@ -34,12 +34,8 @@ class RandomField:
     ) -> tuple[NDArray[np.int64], Floats]:
         """The best sequences of labels, and the probability that each of their labels is right.
 
-        Args:
-            scores: Of each label at each word. *Shape:* ``[B, T, L]``, T at least 1.
-            real: True at words, which begin each row; False at padding. *Shape:* ``[B, T]``.
-
-        Returns:
-            Numbers of labels and their probabilities, anything at padding. *Shape:* ``[B, T]``.
+        *Shape:* scores ``[B, T, L]``, T at least 1; ``real``, True at words, which begin each row,
+        ``[B, T]``; numbers and probabilities, anything at padding, ``[B, T]``.
         """
         shares = self._marginals(scores, real)
         numbers, chances = shares.argmax(axis=2), shares.max(axis=2)

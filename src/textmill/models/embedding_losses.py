@@ -153,14 +153,10 @@ def supervised_contrastive(vectors: Tensor, labels: Tensor, *, temperature: floa
             \log \frac{\exp(s_{ip} / \tau)}{\sum_{j \ne i} \exp(s_{ij} / \tau)}
 
     where :math:`s` are cosines and :math:`P_i` the other rows with the label of row :math:`i`. The
-    loss of a row that is the only one with its label is 0.
+    loss of a row that is the only one with its label is 0. *Shape:* vectors :math:`(B,H)`, numbers
+    of labels :math:`(B)`.
 
     Source: Khosla et al. 2020, "Supervised Contrastive Learning", equation 2.
-
-    Args:
-        vectors: *Shape:* :math:`(B,H)`.
-        labels: The number of each row's label. *Shape:* :math:`(B)`.
-        temperature: What cosines are divided by, :math:`\tau`.
 
     Example:
         >>> x = torch.tensor([[1.0, 0.0], [2.0, 0.0], [0.0, 3.0]])

@@ -94,14 +94,10 @@ class Transformer(TokenScores):
     def forward(self, source: Tensor, source_lengths: Tensor | None, target_in: Tensor) -> Tensor:
         """Scores the next token at every target position.
 
-        Args:
-            source: Token ids. *Shape:* :math:`(B,S)`.
-            source_lengths: Real tokens of each row; None: all are. *Shape:* :math:`(B)`.
-            target_in: The target up to its last token but one, starting with the start mark.
-                Its padding is at the end and needs no lengths. *Shape:* :math:`(B,T)`.
-
-        Returns:
-            Logits. *Shape:* :math:`(B,T,V)`.
+        ``target_in`` begins with the start mark and is without the last token; its padding is at
+        the end and needs no lengths. *Shape:* ids of the source :math:`(B,S)`, its real tokens,
+        None where all are, :math:`(B)`, ids of the target :math:`(B,T)`; to logits
+        :math:`(B,T,V)`.
         """
         return self.project(self.hidden(source, source_lengths, target_in))
 

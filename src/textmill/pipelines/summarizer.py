@@ -71,8 +71,6 @@ class Summarizer(Pipeline[Summary]):
             ``summarization/extractive``, or of any that was trained for the task ``summarization``.
         part: What of a PDF is summarized: ``abstract``, ``body``, or ``all``, one after the other.
         sentences: Of a summary by sentences of the text, how many; None: as it was trained.
-        device: As of :class:`Pipeline`.
-        allow_code: As of :class:`Pipeline`.
     """
 
     wanted = ModelWanted(

@@ -24,7 +24,6 @@ def ensemble(
     out: str | Path,
     *,
     checkpoint: str = "best",
-    device: str = "cpu",
 ) -> Path:
     """Writes an ensemble of finished runs as a run folder, and returns it.
 
@@ -36,7 +35,6 @@ def ensemble(
             which data it is evaluated on. The same one may be named twice.
         out: The folder to write.
         checkpoint: Of each run, as for :func:`~textmill.runs.load_run.load`.
-        device: Where the weights are read.
 
     Raises:
         UserError: The runs do not answer alike, or the folder is there already.
@@ -47,7 +45,7 @@ def ensemble(
         raise UserError(f"{out} is there already. Delete it, or name another folder with {way}.")
     if len(runs) < 2:
         raise UserError("An ensemble has two runs or more: textmill ensemble RUN RUN --out FOLDER.")
-    predictors = [load_run(Path(run), checkpoint=checkpoint, device=device) for run in runs]
+    predictors = [load_run(Path(run), checkpoint=checkpoint, device="cpu") for run in runs]
     made = ensemble_of([predictor.task for predictor in predictors])
     first = RunFolder(Path(runs[0])).info
     pairs = zip(runs, predictors, strict=True)

@@ -153,19 +153,9 @@ def write_export(
 ) -> Comparison:
     """Writes one folder: graph, text processor, and ``export.json`` that lists and describes them.
 
-    Args:
-        predictor: The trained model.
-        settings: The format.
-        out: The folder; it appears when it is whole and was compared.
-        rows: Real rows to compare on: of those that the model can answer, :data:`ROWS` are taken,
-            evenly spread.
-        where: Where the rows come from.
-        source: Recipe and key of the run, for the manifest.
-        metric: The metric that decides whether a quantized export is good enough.
-        replace: Whether a folder of that name is replaced.
-
-    Returns:
-        The comparison with the run.
+    It appears when it is whole and was compared, on :data:`ROWS` of the real ``rows`` that the
+    model can answer, evenly spread, which come from ``where``; ``metric`` decides whether a
+    quantized one is good enough. ``source`` is what the manifest says of the run.
 
     Raises:
         UserError: The model cannot be exported, the folder is there, or no row can be compared on.

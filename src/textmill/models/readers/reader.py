@@ -99,16 +99,11 @@ class Reader(WordReader):
     ) -> SpanScores:
         """Scores the words of contexts as beginnings and ends of the answers to questions.
 
-        Args:
-            question: Ids. *Shape:* :math:`(B,Q)`.
-            question_lengths: Real words of each question, 0 or more. *Shape:* :math:`(B)`.
-            context: Ids. *Shape:* :math:`(B,T)`.
-            context_lengths: Real words of each context, 0 or more. *Shape:* :math:`(B)`.
-            matches: How far each word of the context is one of the question's, from 0 to 3 (see
-                :class:`~textmill.text.processors.question_answering.MatchesColumn`).
-                *Shape:* :math:`(B,T)`.
-            question_characters: Ids, where the model was made for them. *Shape:* :math:`(B,Q,C)`.
-            context_characters: Likewise. *Shape:* :math:`(B,T,C)`.
+        *Shape:* ids of questions :math:`(B,Q)` and contexts :math:`(B,T)`, the real words of each,
+        0 or more, :math:`(B)`; ``matches``, how far each word of the context is one of the
+        question's, as :class:`~textmill.text.processors.question_answering.MatchesColumn` has it,
+        :math:`(B,T)`; ids of characters, where the model was made for them, :math:`(B,Q,C)` and
+        :math:`(B,T,C)`.
         """
         asked = self._texts(question, question_lengths, question_characters)
         given = self._texts(context, context_lengths, context_characters)

@@ -1,11 +1,13 @@
 """Reference strings to fields: tags as ParsCit writes them, fields without what divides them."""
 
+from dataclasses import replace
+
 import pytest
 
 from tests.pipelines.small_models import REFERENCES, reference_run, tags_in
 from tests.pipelines.small_paper import paper
 from textmill.pipelines import ReferenceParser
-from textmill.pipelines.reference_parser import field_text
+from textmill.pipelines.reference_parser import ParsedReference, field_text
 
 
 @pytest.fixture(scope="module")
@@ -57,6 +59,7 @@ def test_fields_are_marked_and_named(parser):
     assert [(span.kind, span.start, span.end) for span in found.spans] == [
         ("author", 0, 7), ("title", 9, 19), ("journal", 20, 40), ("date", 41, 46),
     ]  # fmt: skip
+    assert ParsedReference(text="...", spans=(replace(found.spans[0], text="..."),)).fields == {}
 
 
 def test_the_references_of_a_paper_have_labels_and_pages(parser):

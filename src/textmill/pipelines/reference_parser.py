@@ -1,6 +1,7 @@
 """Reference strings, as papers end with, to their fields: author, title, date and so on."""
 
 import re
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
@@ -83,12 +84,14 @@ class ParsedReference(PipelineResult):
     def fields(self) -> dict[str, str]:
         """The text of each field, without the punctuation that divides it from the next.
 
-        A field in several places is joined by a space; ``spans`` has each part.
+        A field in several places is joined by a space; ``spans`` has each part. A field of
+        punctuation alone is left out.
         """
-        found: dict[str, str] = {}
+        parts = defaultdict[str, list[str]](list)
         for span in self.spans:
-            found[span.kind] = f"{found.get(span.kind, '')} {span.text}"
-        return {kind: field_text(kind, text) for kind, text in found.items()}
+            parts[span.kind].append(span.text)
+        fields = {kind: field_text(kind, " ".join(texts)) for kind, texts in parts.items()}
+        return {kind: text for kind, text in fields.items() if text}
 
     @property
     def tagged_text(self) -> str:

@@ -3,7 +3,13 @@
 import io
 import random
 import resource
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
 from reportlab.lib.pdfencrypt import StandardEncryption
@@ -22,7 +28,9 @@ from textmill.pipelines.documents import (
     read_pdf,
 )
 from textmill.pipelines.documents.page_layout import written
+from textmill.pipelines.documents.pdf_worker import _characters
 
+T = TypeVar("T")
 PAPER = paper(WRITTEN_AGAINST["journal, numbered, 2 col."], seed=3).content
 
 
@@ -122,10 +130,10 @@ def test_what_takes_all_memory_or_time_ends_in_an_error() -> None:
 
 
 def test_a_small_file_of_a_long_word_is_read_soon() -> None:
-    content = hostile_pdfs.one_long_word(60_000)
+    content = hostile_pdfs.one_long_word(180_000)
     assert len(content) < 1000
     references = find_references(read_pdf(content, limits=PdfLimits(seconds=30)))
-    assert [len(each.text) for each in references] == [60_022, 8]
+    assert [len(each.text) for each in references] == [180_022, 8]
 
 
 def test_whatever_is_slow_of_a_pdf_is_in_its_process() -> None:
@@ -136,9 +144,32 @@ def test_whatever_is_slow_of_a_pdf_is_in_its_process() -> None:
     assert len(document.lines) == 8_000
     assert (find_references(document), find_abstract(document)) == ([], None)
     assert used < 0.4  # of more than one that it takes in all
+    assert len(read_pdf(hostile_pdfs.of_rows(30_000), limits=PdfLimits(seconds=60)).lines) == 30_000
     told = refusal(hostile_pdfs.of_rows(20), lines=19)
     assert told == "it.pdf: page 1: has more than the 19 lines allowed"
     assert "takes longer than 0.2 s to read" in refusal(content, seconds=0.2)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="Linux alone ends it")
+def test_the_process_that_reads_ends_with_the_one_that_asked(tmp_path: Path) -> None:
+    path = tmp_path / "forms.pdf"
+    path.write_bytes(hostile_pdfs.nested_forms(30))
+    asks = "import sys; from textmill.pipelines.documents import read_pdf; read_pdf(sys.argv[1])"
+    with subprocess.Popen([sys.executable, "-c", asks, str(path)]) as asking:
+        children = Path(f"/proc/{asking.pid}/task/{asking.pid}/children")
+        reading = Path("/proc", until(children.read_text).split()[0])
+        until(lambda: b"pypdfium2" in (reading / "maps").read_bytes())
+        asking.send_signal(signal.SIGTERM)
+    until(lambda: not reading.exists() or "\nState:\tZ" in (reading / "status").read_text(), 1)
+
+
+def until(holds: Callable[[], T], seconds: float = 20) -> T:
+    """The first true value, within so many seconds."""
+    end = time.monotonic() + seconds
+    while not (told := holds()):
+        assert time.monotonic() < end
+        time.sleep(0.05)
+    return told
 
 
 def test_damage_anywhere_ends_in_lines_or_an_error() -> None:
@@ -169,6 +200,11 @@ def test_ligatures_and_accents_are_letters() -> None:
     assert written("e\ufb03cient  \ufb02ow") == "efficient flow"
     assert written("G¨odel, Poincar´e, Erd˝os") == "Gödel, Poincaré, Erdős"
     assert written("x² and a\u00adb") == "x² and ab"
+
+
+def test_letters_beyond_16_bits_are_whole() -> None:
+    assert _characters([0xD835, 0xDC65, 0x41]) == "\U0001d465A"  # two units of UTF-16
+    assert _characters([0x1D465, 2, 0, 0xD835]) == "\U0001d465-\ufffd\ufffd"
 
 
 def test_without_its_package_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

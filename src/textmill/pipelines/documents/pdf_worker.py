@@ -10,6 +10,7 @@ import ctypes
 import json
 import math
 import mmap
+import signal
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import fields
@@ -91,11 +92,11 @@ def _words(raw: Any, text: Any, count: int) -> Iterator[_Word]:
 
 
 def _characters(codes: list[int]) -> str:
-    """Of what stands for no character, the sign for that."""
-    return "".join(
-        "-" if c == HYPHEN else chr(c) if 0 < c < 0xD800 or 0xDFFF < c < 0x110000 else "\ufffd"
-        for c in codes
-    )
+    """Text of UTF-16 units or code points; U+FFFD replaces what is no character."""
+    text = "".join("-" if c == HYPHEN else chr(c) if 0 < c < 0x110000 else "\ufffd" for c in codes)
+    if text.isascii():
+        return text
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
 def page_words(raw: Any, page: Any, most: int) -> list[tuple[Any, ...]]:
@@ -149,6 +150,12 @@ def _limit(memory: int, seconds: int) -> None:
         with contextlib.suppress(FileNotFoundError), open("/proc/self/statm") as file:
             memory += int(file.read().split()[0]) * resource.getpagesize()
         resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
+
+
+def _end_with_parent() -> None:
+    """Has Linux kill this process when the one that started it ends, however that ends."""
+    with contextlib.suppress(OSError, AttributeError, TypeError):
+        ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
 
 
 def _tell(what: str, found: object) -> None:
@@ -206,6 +213,7 @@ def _read(
 
 
 if __name__ == "__main__":
+    _end_with_parent()
     _memory, _seconds, *_most, _secret = map(int, sys.argv[1:])
     _password = None
     if _secret:  # what reads it, as whoever sees a process sees its arguments

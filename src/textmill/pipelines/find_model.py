@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 from textmill.checkpoint.layout import CHECKPOINTS, TEXT
-from textmill.config.registry import suggest_path
 from textmill.config.values.raw_values import Entries, Scalar
 from textmill.config.values.yaml_files import read_yaml
 from textmill.errors import TextmillError, UserError, worded
@@ -52,8 +51,8 @@ class ModelWanted:
 def find_model(wanted: ModelWanted, model: str | Path | None = None) -> Path:
     """The folder of a pipeline's model: the one named, else that below :func:`models_home`."""
     folder = models_home() / wanted.name if model is None else Path(model)
-    if not folder.is_dir():
-        raise _no_model(wanted, folder, named=model is not None)
+    if model is None and not folder.is_dir():
+        raise _no_model(wanted, folder)
     from textmill.tasks.registries import tasks
 
     task, kind = task_of(folder)
@@ -119,13 +118,8 @@ def _kind(text: Path) -> str | None:
         return None
 
 
-def _no_model(wanted: ModelWanted, folder: Path, *, named: bool) -> UserError:
+def _no_model(wanted: ModelWanted, folder: Path) -> UserError:
     """That there is no model, with the ways to have one."""
-    if named:
-        return UserError(
-            f"{folder}: there is no such folder. {suggest_path(folder, folders=True)}Wanted that "
-            "of a run, as textmill train prints it, or of an export."
-        )
     rows = f"  its rows:      {wanted.rows}\n" if wanted.rows else ""
     say = worded("--model FOLDER", "model='FOLDER'")
     return UserError(

@@ -40,7 +40,7 @@ import traceback, types, warnings
 import pydantic, sacrebleu, sentencepiece, sklearn.svm, tokenizers, torch
 pydantic.TypeAdapter  # it is imported when it is asked for
 import transformers.models.t5.modeling_t5
-import textmill.preflight.check, textmill.runs.report, textmill.runs.train
+import textmill.preflight.check, textmill.runs.report.reporter, textmill.runs.train
 import textmill.inference.load, textmill.recipes.corpus.data
 import textmill.recipes.experiments.generation
 import httpx, textmill.serving.app, textmill.serving.server

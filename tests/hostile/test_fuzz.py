@@ -46,7 +46,7 @@ VALUES: list[Any] = [
 COMMANDS = (
     "runs list {folder}",
     "runs verify {run}",
-    "runs diff {base} {run}",
+    "runs compare {base} {run}",
     "runs report {run}",
     "runs prune {folder} --yes",
     "predict {run} {rows}",

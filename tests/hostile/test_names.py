@@ -14,7 +14,7 @@ ODD = os.fsdecode(b"r\xff\x1b[2Jn")
 COMMANDS = (
     "runs list runs",
     "runs verify {run}",
-    "runs diff {run} {base}",
+    "runs compare {run} {base}",
     "runs report {run} --against {base}",
     "runs prune runs --yes --keep 0",
     "predict {run} rows.txt",

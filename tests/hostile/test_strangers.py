@@ -108,7 +108,7 @@ COMMANDS = (
     "serve it --port 0",
     "runs verify it",
     "runs list .",
-    "runs diff it it",
+    "runs compare it it",
     "train it trainer.max_steps=6",
 )
 

@@ -310,16 +310,19 @@ def _pointer_problems(saved: Any, folder: Path, *, any_saved: bool) -> list[str]
     return found
 
 
-def _add_diff(parser: argparse.ArgumentParser) -> None:
+def _add_compare(parser: argparse.ArgumentParser) -> None:
     parser.description = (
         "Compares settings, code, versions, data and results of two runs, side by "
         "side. What is equal is left out, but for results."
     )
     parser.add_argument("first", help="the folder of a run")
     parser.add_argument("second", help="the folder of another")
+    parser.add_argument(
+        "--html", metavar="FILE", help="also write a page: values, curves, rows that changed"
+    )
 
 
-def _diff(args: argparse.Namespace) -> int:
+def _compare(args: argparse.Namespace) -> int:
     from textmill.metrics.tables import text_table
     from textmill.run_folder.diff import compare
     from textmill.run_folder.record import Record, state_of
@@ -336,13 +339,18 @@ def _diff(args: argparse.Namespace) -> int:
         rows = [[line.name, line.first, line.second, line.change] for line in lines]
         header = [title.lower(), "A", "B", "B - A" if kind == "result" else ""]
         print(f"\n{text_table(header, rows)}")
+    if args.html:
+        from textmill.runs.report.compare import write_comparison
+
+        page = write_comparison(Path(args.first), Path(args.second), Path(args.html))
+        print(f"\n{printable(str(page))}")
     return 0
 
 
 def _add_report(parser: argparse.ArgumentParser) -> None:
     parser.description = (
-        "Writes the report of a run anew: curves, answers, settings, data, "
-        "environment, and what tells it from another run. One file, without scripts or network."
+        "Writes the report of a run anew: how good its answers are, which are wrong, curves, "
+        "settings, data, and what tells it from another run. One file, without network."
     )
     parser.add_argument("run", help="the folder of a run")
     parser.add_argument(
@@ -354,7 +362,7 @@ def _add_report(parser: argparse.ArgumentParser) -> None:
 
 
 def _report(args: argparse.Namespace) -> int:
-    from textmill.runs.report import write_report
+    from textmill.runs.report.reporter import write_report
 
     path = write_report(
         Path(args.run),
@@ -362,6 +370,21 @@ def _report(args: argparse.Namespace) -> int:
         target=Path(args.output) if args.output else None,
     )
     print(printable(str(path)))
+    return 0
+
+
+def _add_figures(parser: argparse.ArgumentParser) -> None:
+    parser.description = "Writes the figures of a run's report as pictures, a file for each, drawn by matplotlib."
+    parser.add_argument("run", help="the folder of a run")
+    parser.add_argument("--output", required=True, metavar="DIR", help="the folder to write to")
+    parser.add_argument("--format", choices=("png", "svg"), default="png", help="default: png")
+
+
+def _figures(args: argparse.Namespace) -> int:
+    from textmill.runs.report.figures import write_figures
+
+    for path in write_figures(Path(args.run), Path(args.output), args.format):
+        print(printable(str(path)))
     return 0
 
 
@@ -433,8 +456,9 @@ ACTIONS = {
         _add_verify,
         _verify,
     ),
-    "diff": ("show what tells one run from another", _add_diff, _diff),
+    "compare": ("show what tells one run from another", _add_compare, _compare),
     "report": ("write report.html: one file that shows a run in a browser", _add_report, _report),
+    "figures": ("write the figures of a report as PNG or SVG", _add_figures, _figures),
     "prune": ("delete checkpoints that are not needed, or whole old runs", _add_prune, _prune),
 }
 """The line of help of each action, what adds its arguments, and what performs it."""

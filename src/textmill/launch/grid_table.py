@@ -11,10 +11,10 @@ from pathlib import Path
 
 from textmill.errors import TextmillError
 from textmill.launch.cells import SEEDS, Axis, Cell
-from textmill.metrics.reporters.html_page import cards, details, page, section, table
 from textmill.metrics.tables import format_value, is_of_label, text_table
 from textmill.run_folder.folder import RunFolder
 from textmill.run_folder.record import mapping, numbers, selected_by
+from textmill.runs.report.markup import cards, details, page, section, table
 from textmill.runs.study import JOURNAL
 
 MOST_LINES = 500

@@ -22,7 +22,7 @@ from textmill.metrics.calibration import (
 )
 from textmill.models.label_losses import BinaryCrossEntropy, multi_hot
 from textmill.runs.load_run import batches_on, data_of, load
-from textmill.runs.report import FILE, write_report
+from textmill.runs.report.reporter import FILE, write_report
 from textmill.tasks.classification import LabelTask
 from textmill.tasks.evaluation import inference
 from textmill.tasks.task import Batches

@@ -3,4 +3,4 @@
 from textmill.recipes.registries import all_registries as all_registries
 from textmill.recipes.registries import reporters as reporters
 
-reporters.add({"textmill.runs.report": ["html"]})
+reporters.add({"textmill.runs.report.reporter": ["html"]})

@@ -58,6 +58,12 @@ class Run:
     result: dict[str, Any] = field(default_factory=dict)
     """Steps, the best value and its step, and the values on ``test_data``."""
 
+    def _repr_html_(self) -> str:
+        """The report, which a notebook shows in a frame of its own."""
+        from textmill.runs.report.reporter import framed_report
+
+        return framed_report(self.folder)
+
     @property
     def history(self) -> list[dict[str, Any]]:
         """All that was measured, in order: ``pandas.DataFrame(run.history)`` makes a table of it.

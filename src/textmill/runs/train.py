@@ -23,6 +23,7 @@ from textmill.errors import RunError, UserError
 from textmill.exported.formats import format_of
 from textmill.inference.load import text_parts
 from textmill.models import fast
+from textmill.preflight.baselines import comparable
 from textmill.preflight.data_preview import (
     data_summary,
     first_row,
@@ -60,6 +61,7 @@ from textmill.runtime.devices import Env
 from textmill.runtime.ranks import Ranks
 from textmill.runtime.seeds import fold, seed_everything
 from textmill.tasks.task import Task
+from textmill.training.linear_trainer import LinearTrainer
 from textmill.training.loop import Trainer
 from textmill.training.progress import Progress
 from textmill.training.run_setup import check_takes_task, check_trainer
@@ -280,7 +282,11 @@ def start_session(
 
 def _facts(session: Session, plan: Plan, folder: RunFolder, trainer: Any) -> dict[str, Any]:
     """What ``run.json`` records before the first step; refuses exports that are not possible."""
-    summary = folder.info.get("data_summary") or data_summary(session, trainer)
+    summary = folder.info.get("data_summary")
+    if not summary:
+        summary = data_summary(session, trainer)
+        for name, facts in comparable(session, solved=isinstance(trainer, LinearTrainer)).items():
+            summary[name] = {**summary.get(name, {}), **facts}
     selected_by = None  # a trainer of the recipe's own cannot say it
     if isinstance(trainer, Trainer) and (selection := trainer.selection) is not None:
         better = "higher" if selection.sign > 0 else "lower"

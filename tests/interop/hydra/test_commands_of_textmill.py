@@ -18,13 +18,13 @@ def test_it_is_listed_verified_compared_reported_on_and_pruned(run, capsys):
     listed = capsys.readouterr().out
     assert "toy" in listed
     assert "finished" in listed
-    for command in (["verify"], ["diff", str(run)], ["report"]):
+    for command in (["verify"], ["compare", str(run)], ["report"]):
         assert main(["runs", command[0], *command[1:], str(run)]) == 0, capsys.readouterr()
     assert main(["runs", "prune", "--dry-run"]) == 0
     assert "Nothing to delete" in capsys.readouterr().out
     page = (run / "report.html").read_text()
     assert "src.models.toy_module.ToyModule" in page
-    assert "has none" not in page  # no default of textmill's own trainer is compared with
+    assert "not set" not in page  # no default of textmill's own trainer is compared with
 
 
 def test_what_would_load_its_model_says_whose_it_is(run, capsys):

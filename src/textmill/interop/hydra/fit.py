@@ -26,7 +26,7 @@ from textmill.metrics.reporters import Reporters, RunInfo
 from textmill.metrics.reporters.console import Console
 from textmill.metrics.reporters.jsonl import JsonLines
 from textmill.run_folder.folder import RunFolder
-from textmill.runs.report import Html
+from textmill.runs.report.reporter import Html
 from textmill.runtime.devices import Experiment
 from textmill.runtime.signals import StopSignals
 

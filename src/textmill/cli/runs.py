@@ -374,7 +374,9 @@ def _report(args: argparse.Namespace) -> int:
 
 
 def _add_figures(parser: argparse.ArgumentParser) -> None:
-    parser.description = "Writes the figures of a run's report as pictures, a file for each, drawn by matplotlib."
+    parser.description = (
+        "Writes the figures of a run's report as pictures, a file for each, drawn by matplotlib."
+    )
     parser.add_argument("run", help="the folder of a run")
     parser.add_argument("--output", required=True, metavar="DIR", help="the folder to write to")
     parser.add_argument("--format", choices=("png", "svg"), default="png", help="default: png")

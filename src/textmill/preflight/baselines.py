@@ -8,9 +8,10 @@ from importlib.util import find_spec
 from itertools import islice
 from typing import Any
 
+from textmill.config.ingredient import DATA
 from textmill.config.planning.session import Session
 from textmill.preflight.data_preview import LOOKED_AT, rows_at_hand
-from textmill.preflight.load_data import DATA, all_data
+from textmill.preflight.load_data import all_data
 from textmill.text.columns.labels import LabelColumn, LabelsColumn
 from textmill.text.columns.numbers import NumberColumn
 from textmill.text.processors.column_processor import ColumnsText

@@ -14,7 +14,7 @@ from textmill.runs.report.page import (
     unfolded,
 )
 from textmill.runs.report.summarize import difference, summarize
-from textmill.runs.report.summary import Answered, Summary, joined
+from textmill.runs.report.summary import Answered, RunSummary, joined
 from textmill.runtime.files import write_atomic
 
 MOST_CHANGED = 50
@@ -40,12 +40,12 @@ def write_comparison(first: Path, second: Path, target: Path) -> Path:
     return target
 
 
-def _side(name: str, path: Path, summary: Summary) -> Markup:
+def _side(name: str, path: Path, summary: RunSummary) -> Markup:
     title = tag("h3", f"{name}: {path} ({summary.title}, {summary.state})")
     return tag("div", title, measured_markup(summary.measured, summary))
 
 
-def changed_rows(a: Summary, b: Summary) -> tuple[list[Answered], list[Answered]] | None:
+def changed_rows(a: RunSummary, b: RunSummary) -> tuple[list[Answered], list[Answered]] | None:
     """B's answers to rows that only A, and only B, gets right; None if the rows differ."""
     wanted = {answer.row: answer for answer in a.answers}
     same = len(wanted) == len(b.answers) and all(
@@ -66,7 +66,7 @@ def sign_test(one: int, other: int) -> float:
     return min(1.0, float(2 * tail / 2**count))
 
 
-def _changed(a: Summary, b: Summary) -> Markup:
+def _changed(a: RunSummary, b: RunSummary) -> Markup:
     changed = changed_rows(a, b)
     if changed is None:
         return Markup("")

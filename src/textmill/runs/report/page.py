@@ -8,13 +8,13 @@ from textmill.runs.report.markup import Markup, cards, details, page, section, t
 from textmill.runs.report.summary import (
     Answered,
     Confusion,
+    FactTable,
     Figure,
     LabelScore,
-    Measured,
+    MainValue,
     Part,
     Point,
-    Summary,
-    Table,
+    RunSummary,
 )
 
 MOST_BYTES = 390_000
@@ -32,13 +32,13 @@ SHADES = 9
 LOW_IS_BETTER = {"mae": "mean absolute error", "loss": "loss", "perplexity": "perplexity"}
 
 
-def report_page(summary: Summary) -> str:
+def report_page(summary: RunSummary) -> str:
     """The whole page of one run."""
     rest = _report_page(summary, room=0)
     return _report_page(summary, room=MOST_BYTES - len(rest.encode("utf-8", "backslashreplace")))
 
 
-def _report_page(summary: Summary, *, room: int) -> str:
+def _report_page(summary: RunSummary, *, room: int) -> str:
     closer, answers = figures_markup(summary.figures), _answers(summary, room)
     parts = [answers, _labels(summary.labels), section("A closer look", closer)]
     if summary.answers and summary.answers[0].numbers:  # drawings of numbers say more than rows
@@ -57,7 +57,7 @@ def _report_page(summary: Summary, *, room: int) -> str:
     )
 
 
-def tables_markup(found: Iterable[Table]) -> list[Markup]:
+def tables_markup(found: Iterable[FactTable]) -> list[Markup]:
     """Tables of facts, each a section, or folded away."""
     shown = []
     for each in found:
@@ -67,7 +67,7 @@ def tables_markup(found: Iterable[Table]) -> list[Markup]:
     return shown
 
 
-def _result(summary: Summary) -> Markup:
+def _result(summary: RunSummary) -> Markup:
     """The main value and the facts beside the curve of that value."""
     value, facts = measured_markup(summary.measured, summary), cards(dict(summary.facts))
     if summary.curve is None:
@@ -76,7 +76,7 @@ def _result(summary: Summary) -> Markup:
     return section("Result", tag("div", tag("div", value, facts), drawn, cls="sides"))
 
 
-def measured_markup(measured: Measured | None, summary: Summary) -> Markup:
+def measured_markup(measured: MainValue | None, summary: RunSummary) -> Markup:
     """The main value, large, with its interval, above the bars of simpler answers."""
     if measured is None:
         return Markup("")
@@ -229,7 +229,7 @@ def _share(name: str, value: float | None) -> str:
 # -- answers
 
 
-def _answers(summary: Summary, room: int) -> Markup:
+def _answers(summary: RunSummary, room: int) -> Markup:
     """Wrong answers, then some right ones, as many as there is room for."""
     answers, labels = summary.answers, summary.confusion.labels if summary.confusion else ()
     if not answers:

@@ -31,13 +31,13 @@ from textmill.runs.report.answers import Columns, Kind, kind_of, read_row
 from textmill.runs.report.summary import (
     Answered,
     Confusion,
+    FactTable,
     Figure,
     LabelScore,
-    Measured,
+    MainValue,
     Point,
+    RunSummary,
     Series,
-    Summary,
-    Table,
     thinned,
 )
 from textmill.runtime.jsonl_log import read_lines
@@ -71,7 +71,7 @@ LARGEST = 1e150
 """What is larger counts as infinite, so that no scale overflows."""
 
 
-def summarize(run: Record, against: Record | None, facts: Mapping[str, Any]) -> Summary:
+def summarize(run: Record, against: Record | None, facts: Mapping[str, Any]) -> RunSummary:
     """What a report shows; ``facts`` are not yet in ``run.json``: state, result, kept_step."""
     recorded = run.info if run.info.get("finished") else {}
     result = mapping(facts, "result") or mapping(recorded, "result")
@@ -88,7 +88,7 @@ def summarize(run: Record, against: Record | None, facts: Mapping[str, Any]) -> 
     scores, measured = _labels(run, split), _measured(run, split, kind, answers)
     names = [score.label for score in scores]
     reason = run.info.get("failed") or run.info.get("stopped") or ""
-    return Summary(
+    return RunSummary(
         title=str(run.info.get("recipe", run.path.name)),
         state=str(facts.get("state", state_of(run.info))),
         purpose=_purpose(kind, columns, names),
@@ -155,7 +155,7 @@ def _weights(run: Record) -> str:
 
 def _measured(
     run: Record, split: str, kind: Kind | None, answers: Sequence[Answered]
-) -> Measured | None:
+) -> MainValue | None:
     """The run's own value with its interval: Wilson's of a share of rows, else by the bootstrap.
 
     There is none if the answers do not say the same: some are left out, or rows have weights.
@@ -171,11 +171,11 @@ def _measured(
         sum(above) / sum(below), value, rel_tol=ROUNDING, abs_tol=ROUNDING
     )
     if kind is None or name != kind.measure or not same:
-        return Measured(name, value, count)
+        return MainValue(name, value, count)
     by_row = all(share in ((0.0, 1.0), (1.0, 1.0)) for share in zip(above, below, strict=True))
     low, high = wilson(sum(above), count) if by_row else bootstrap(above, below)
     method = "Wilson" if by_row else f"bootstrap of rows, {RESAMPLES:,} draws"
-    return Measured(
+    return MainValue(
         name, value, count, low, high, method, tuple(_rivals(run, split, name, answers))
     )
 
@@ -205,7 +205,7 @@ def _known_of(run: Record, data: str) -> Mapping[str, Any]:
 
 
 def _facts(
-    run: Record, split: str, measured: Measured | None, result: Mapping[str, Any]
+    run: Record, split: str, measured: MainValue | None, result: Mapping[str, Any]
 ) -> tuple[tuple[str, str], ...]:
     found = []
     for title, name in (("trained on", "train_data"), ("measured on", f"{split}_data")):
@@ -309,7 +309,7 @@ def _calibrated(run: Record) -> Calibration | None:
     return None
 
 
-def _thresholds(found: Calibration | None) -> list[Table]:
+def _thresholds(found: Calibration | None) -> list[FactTable]:
     bounds = found.thresholds if found is not None else None
     if found is None or not bounds:
         return []
@@ -435,7 +435,7 @@ def _experiment_defaults(run: Record) -> dict[str, Any]:
     return {}
 
 
-def _settings(run: Record) -> list[Table]:
+def _settings(run: Record) -> list[FactTable]:
     defaults, now = _experiment_defaults(run), flat(run.settings)
     chosen = [n for n in now if now[n] != defaults.get(n) and defaults]
     rows = [
@@ -456,12 +456,12 @@ def _table(
     numeric: Sequence[int] = (),
     *,
     folded: bool = False,
-) -> list[Table]:
+) -> list[FactTable]:
     shown = tuple(map(tuple, rows))[:MOST_ROWS]
-    return [Table(title, tuple(header), shown, tuple(numeric), folded)] if shown else []
+    return [FactTable(title, tuple(header), shown, tuple(numeric), folded)] if shown else []
 
 
-def _data(run: Record) -> list[Table]:
+def _data(run: Record) -> list[FactTable]:
     """Rows, lengths and padding of each data set, as the run recorded them."""
     known, hashes = mapping(run.info, "data_summary"), mapping(run.info, "data")
     rows, lengths = [], []
@@ -500,14 +500,16 @@ def _data(run: Record) -> list[Table]:
     ]
 
 
-def difference(first: Record, second: Record, *, folded: bool = True) -> Table:
+def difference(first: Record, second: Record, *, folded: bool = True) -> FactTable:
     """What differs between two runs."""
     rows = [(line.name, line.first, line.second, line.change) for line in compare(first, second)]
     title = f"Against {first.path} (A; this run is B)" if folded else "Differences"
-    return Table(title, ("", "A", "B", "B - A"), tuple(rows[:MOST_DIFFERENCES]), (1, 2, 3), folded)
+    return FactTable(
+        title, ("", "A", "B", "B - A"), tuple(rows[:MOST_DIFFERENCES]), (1, 2, 3), folded
+    )
 
 
-def _environment(run: Record) -> list[Table]:
+def _environment(run: Record) -> list[FactTable]:
     """Command, machine, versions, time and rates."""
     rows: list[Sequence[object]] = []
     command, starts = run.start.get("command"), run.info.get("starts")

@@ -52,7 +52,7 @@ class Figure:
 
 
 @dataclass(frozen=True)
-class Measured:
+class MainValue:
     """How good the answers are, in one number."""
 
     name: str
@@ -131,7 +131,7 @@ class Answered:
 
 
 @dataclass(frozen=True)
-class Table:
+class FactTable:
     """A table of facts."""
 
     title: str
@@ -142,7 +142,7 @@ class Table:
 
 
 @dataclass(frozen=True)
-class Summary:
+class RunSummary:
     """A run as its report shows it."""
 
     title: str
@@ -151,7 +151,7 @@ class Summary:
     """What the model does, as a sentence."""
     place: str
     """The run folder and its key, and why the run ended early."""
-    measured: Measured | None
+    measured: MainValue | None
     facts: tuple[tuple[str, str], ...]
     split: str
     """The data that the answers are of, as ``valid_data``."""
@@ -168,7 +168,7 @@ class Summary:
     """The file that has the answers, as a sentence."""
     figures: tuple[Figure, ...]
     """Calibration, error by length, numbers."""
-    tables: tuple[Table, ...]
+    tables: tuple[FactTable, ...]
 
     @property
     def drawings(self) -> tuple[Figure, ...]:

@@ -21,6 +21,7 @@ from textmill.cli.main import main
 from textmill.errors import RunStoppedError, StorageError
 from textmill.launch import watch as watch_module
 from textmill.launch.watch import Watch
+from textmill.launch.worth import Worth
 from textmill.run_folder.folder import RunFolder
 from textmill.runtime.lock import Lock, owner_of
 
@@ -56,7 +57,7 @@ class Evaluations:
 
 
 def watch(root, launcher, *words, timeout=0.05):
-    return Watch(root, words, launcher, timeout=timeout)
+    return Watch(root, Worth(words), launcher, timeout=timeout)
 
 
 def lines_of(run):
@@ -161,7 +162,7 @@ def test_checkpoints_and_runs_that_vanish_are_survived(tmp_path, caplog):
     assert watched.run() == [runs["b"]]
     assert not watched.failed
     gone = "it was deleted before it was evaluated. trainer.keep says how many stay."
-    assert f"{runs['a']} step 10: {gone}" in caplog.messages
+    assert f"{runs['a']} step 10: {gone}\n  its log: {runs['a']}" in caplog.text
     assert f"{runs['a']} step 20: {gone}" in caplog.messages
     assert len(lines_of(runs["b"])) == 3
 

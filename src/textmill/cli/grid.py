@@ -125,10 +125,17 @@ def add_watch(parser: argparse.ArgumentParser) -> None:
         "Evaluates each checkpoint of the runs in a folder, each once, as textmill evaluate does, "
         "while they are trained; writes the values beside the run, and marks the best. Ends when "
         "every run is finished, or when no new checkpoint has come for a time. The same command "
-        "goes on with what is left."
+        "goes on with what is left. With --tune a recipe is trained from each checkpoint, and the "
+        "best of those runs is kept: what a pretraining is worth, while it goes on."
     )
     parser.add_argument("workdir", help="a folder of runs, such as runs, or a run")
-    add_words(parser, "settings of valid_data and test_data, as of textmill evaluate")
+    add_words(parser, "settings of valid_data and test_data; with --tune, all those of its recipe")
+    parser.add_argument(
+        "--train", metavar="RECIPE", help="train this recipe in the folder, too, and watch it"
+    )
+    parser.add_argument(
+        "--tune", metavar="RECIPE", help="train this recipe from each checkpoint, and compare those"
+    )
     parser.add_argument(
         "--timeout",
         default="1h",
@@ -143,27 +150,33 @@ def add_watch(parser: argparse.ArgumentParser) -> None:
 
 
 def run_watch(args: argparse.Namespace) -> int:
-    """Evaluates, and prints the best checkpoint of each run; 1 if an evaluation failed."""
+    """Evaluates, and prints the best checkpoint of each run; 1 if anything failed."""
     log_to_stderr()
+    from textmill.config.sources.open_recipe import stages_of
+    from textmill.launch.cells import Named
     from textmill.launch.launcher import launcher_of
-    from textmill.launch.watch import Watch, best_table
+    from textmill.launch.watch import Watch
+    from textmill.launch.worth import Tuning, Worth, best_table
+    from textmill.recipes.planning import plan_recipe
 
     try:
         timeout = parse_duration(args.timeout).total_seconds()
     except ValueError as error:
         raise UserError(f"--timeout: {error}") from error
     elsewhere, words = asked_launcher(args)
-    launcher = launcher_of(elsewhere, jobs=args.jobs, device=args.device)
+    root, options, code = Path(args.workdir), tuple(option_words(args)), args.allow_code
+    worth = Worth(words, options)
+    if args.tune is not None:
+        worth = Tuning(Named(args.tune, (), args.device, code, options), words, root)
+    if args.train is not None:  # its mistakes are told before anything runs
+        for stage in [[settings] for settings in stages_of(args.train).values()] or [[]]:
+            plan_recipe(args.train, configs=stage, targets=["trainer"], allow_code=code)
+    train = [] if args.train is None else ["train", args.train, *options]
+    jobs = args.jobs + (args.jobs > 0 and args.train is not None)
+    launcher = launcher_of(elsewhere, jobs=jobs, device=args.device)
     with ProgressLine() as line:
-        watch = Watch(
-            Path(args.workdir),
-            words,
-            launcher,
-            options=option_words(args),
-            timeout=timeout,
-            show=line.say,
-        )
+        watch = Watch(root, worth, launcher, train=train, timeout=timeout, show=line.say)
         runs = watch.run()
-    if table := best_table(runs, words):
+    if table := best_table(runs, worth.asked):
         print(printable(table))
-    return 1 if watch.failed else 0
+    return 1 if watch.failed or watch.trained else 0

@@ -91,7 +91,7 @@ def _waiting(roots: Sequence[str]) -> dict[Path, "QueuedJob"]:
         return {}
     if not jobs:
         return {}
-    from textmill.launch.watch import EVALUATIONS
+    from textmill.launch.worth import EVALUATIONS
 
     places = {Path(job.name).absolute(): job for job in jobs}
     under = [Path(root).absolute() for root in roots] or [Path("/")]

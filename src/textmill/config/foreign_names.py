@@ -88,7 +88,7 @@ COMMANDS = _inverted({
     "textmill train RECIPE, which measures valid_data, too": "train_and_eval train_and_post_eval "
     "fit train_model run_experiment",
     "textmill watch RUNS": "continuous_eval",
-    "textmill train with trainer.initialize=FIRST": "continuous_train_and_eval",
+    "textmill watch RUN --train FIRST --tune SECOND": "continuous_train_and_eval",
     "textmill evaluate RUN": "eval evaluation validate test_model",
     "textmill check RECIPE": "prepare_task create_task",
     "textmill test RECIPE --ingredient NAME": "create_component",

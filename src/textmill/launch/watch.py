@@ -1,6 +1,5 @@
 """Evaluation beside training: each new checkpoint of the runs below a folder, as it appears."""
 
-import hashlib
 import json
 import logging
 import math
@@ -8,92 +7,78 @@ import signal
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from textmill.checkpoint.layout import step_of
-from textmill.checkpoint.manifest import manifest_of
+from textmill.checkpoint.layout import has_checkpoints, step_of
 from textmill.checkpoint.saved import SavedCheckpoints
 from textmill.errors import InUseError, RunStoppedError, TextmillError, UserError
 from textmill.launch.grid import why
 from textmill.launch.launcher import Job, Launcher
+from textmill.launch.worth import EVALUATIONS, LINES, Checkpoint, Worth, best_of, remove_worse
 from textmill.metrics.reporters.jsonl import json_value
-from textmill.metrics.tables import format_duration, format_value, is_of_label, text_table
+from textmill.metrics.tables import format_duration, format_value, is_of_label
 from textmill.run_folder.folder import RunFolder, is_of_lightning, runs_in
-from textmill.run_folder.record import mapping, numbers, selected_by
+from textmill.run_folder.record import numbers
 from textmill.runtime.disk import refuse_outward_folder
 from textmill.runtime.files import write_atomic
 from textmill.runtime.jsonl_log import LineLog, json_line, read_lines
-from textmill.runtime.lock import Lock
+from textmill.runtime.lock import Lock, owner_of
 from textmill.runtime.signals import StopSignals
 
 LOG = logging.getLogger("textmill")
-EVALUATIONS = "evaluations"
-"""The folder in a run for its evaluations; the watch locks it, not the run."""
-LINES, BEST = "evaluations.jsonl", "best.json"
 PAUSE = 1.0
 """Seconds between two looks for checkpoints."""
 TICK = 0.05
 """Seconds between two looks at the evaluations."""
 
 
-@dataclass(frozen=True)
-class Checkpoint:
-    """A checkpoint to evaluate with certain words; ``place`` is the stem of its files."""
-
-    run: Path
-    path: Path
-    place: str
-
-    def file(self, suffix: str) -> Path:
-        """The file of what its evaluation prints (``.txt``) or of its values (``.json``)."""
-        return self.run / EVALUATIONS / f"{self.place}{suffix}"
-
-    @property
-    def label(self) -> str:
-        return f"{self.run} step {step_of(self.path):,}"
-
-
 class Watch:
-    """Evaluates each checkpoint of each run below a folder once, in the order they appeared.
+    """Measures each checkpoint of each run below a folder once, in the order they appeared.
 
-    A file beside the run has a line for each evaluation. One that fails is reported and left, a
-    folder that vanishes is forgotten. Killed and started again, a watch goes on. It ends
-    ``timeout`` seconds after the last new checkpoint. Words and options are those of ``textmill
-    evaluate``; ``show`` is called with what it waits for.
+    A file beside the run has a line for each. One that fails is reported and left, a folder that
+    vanishes is forgotten. Killed and started again, a watch goes on. It ends ``timeout`` seconds
+    after the last new checkpoint. ``worth`` says how they are measured; ``show`` is called with
+    what it waits for. With ``train``, words of ``textmill train``, the watch trains the run, too.
     """
 
     def __init__(
         self,
         root: Path,
-        words: Sequence[str],
+        worth: Worth,
         launcher: Launcher,
         *,
-        options: Sequence[str] = (),
+        train: Sequence[str] = (),
         timeout: float,
         show: Callable[[str], None] = lambda line: None,
     ) -> None:
-        self.root, self.words, self.launcher = root, [*words], launcher
-        self.options, self.timeout, self.show = [*options], timeout, show
+        self.root, self.worth, self.launcher = root, worth, launcher
+        self.train, self.timeout, self.show = train, timeout, show
+        self.training: Job | None = None
+        """What trains the run, while it does."""
+        self.trained: int | None = None
+        """The exit code of that."""
         self.at_work: list[tuple[Checkpoint, Job]] = []
         self.failed: set[Checkpoint] = set()
         self._locks: dict[Path, Lock] = {}
 
     def run(self) -> list[Path]:
-        """Evaluates until every run is finished, or nothing new comes; returns the runs."""
+        """Measures until every run is finished, or nothing new comes; returns the runs."""
         if self.root.is_file():
             raise UserError(f"{self.root} is a file. Name a folder of runs, or a run.")
         with StopSignals() as stop:
             try:
-                return self._evaluate(stop)
+                return self._measure(stop)
             finally:
-                for _, job in self.at_work:
+                for job in self._jobs():
                     job.kill()
                 for lock in self._locks.values():
                     lock.__exit__()
 
-    def _evaluate(self, stop: StopSignals) -> list[Path]:
+    def _jobs(self) -> list[Job]:
+        return [job for _, job in self.at_work] + ([self.training] if self.training else [])
+
+    def _measure(self, stop: StopSignals) -> list[Path]:
         news, looked, has_ended, is_silent = time.monotonic(), -math.inf, False, True
         waiting, runs = list[Checkpoint](), list[Path]()
         while True:
@@ -102,20 +87,19 @@ class Watch:
                     self.at_work.remove((checkpoint, job))
                     self._ended(checkpoint, code)
             if (now := time.monotonic()) >= looked + PAUSE:
-                runs, known, looked = self.runs(), waiting, now
-                has_ended = bool(runs) and all(map(_is_ended, runs))
+                is_over, known, looked, runs = self._train(), waiting, now, self.runs()
+                has_ended = bool(self.trained) or (bool(runs) and all(map(_is_ended, runs)))
+                has_ended = has_ended and is_over
                 waiting = self.pending(runs)
                 for lost in set(known) - set(waiting):
                     self._report_if_deleted(lost)
-            while waiting and len(self.at_work) < self.launcher.jobs:
+            while waiting and len(self.at_work) < self.launcher.jobs - bool(self.train):
                 self._start(waiting.pop(0))
                 news = now
             if stop.received is not None:
-                name = signal.Signals(stop.received).name
-                text = f"Stopped by {name}. The same command goes on from here."
-                raise RunStoppedError(stop.received, text)
+                self._stop(stop.received)
             limit = format_duration(self.timeout)
-            if self.at_work:
+            if self._jobs():
                 news = now
             elif has_ended and not self.pending(runs):
                 return runs
@@ -134,11 +118,38 @@ class Watch:
                 self.show(f"waiting for {what}")
             time.sleep(TICK)
 
+    def _train(self) -> bool:
+        """Trains the run, if asked and if no other process does; returns whether that is over."""
+        log = Path(f"{self.root}.txt")
+        if self.training is not None and (code := self.training.poll()) is not None:
+            self.training, self.trained = None, code
+            if code:
+                LOG.error("Training %s failed: %s\n  its log: %s", self.root, why(log, code), log)
+        is_over = not self.train or self.trained is not None
+        if not is_over and self.training is None and owner_of(self.root) is None:
+            self.root.parent.mkdir(parents=True, exist_ok=True)
+            words = [*self.train, "--run-dir", str(self.root)]
+            self.training = self.launcher.start(words, log, str(self.root))
+            LOG.info("Training %s; its log: %s", self.root, log)
+        return is_over
+
+    def _stop(self, received: int) -> None:
+        """Lets trainings save and end; a second Ctrl-C kills them."""
+        jobs = self._jobs()
+        for job in jobs:
+            job.stop()
+        while any(job.poll() is None for job in jobs):
+            self.show(f"waiting for {len(jobs)} to save and end")
+            time.sleep(TICK)
+        text = f"Stopped by {signal.Signals(received).name}. The same command goes on from here."
+        raise RunStoppedError(received, text)
+
     def runs(self) -> list[Path]:
         """The runs whose evaluations are this watch's."""
         found = []
         with suppress(OSError):
             found = [run for run in runs_in(self.root) if not is_of_lightning(run)]
+        found = [run for run in found if EVALUATIONS not in run.relative_to(self.root).parts]
         return [run for run in found if run in self._locks or self._entered(run)]
 
     def _entered(self, run: Path) -> bool:
@@ -151,10 +162,13 @@ class Watch:
                 self._locks[run] = lock.__enter__()
             except InUseError:
                 LOG.debug("%s: another textmill watch evaluates it.", run)
+            else:
+                with suppress(TextmillError):  # a run.json that nobody can read
+                    remove_worse(run)
         return run in self._locks
 
     def pending(self, runs: Sequence[Path]) -> list[Checkpoint]:
-        """Checkpoints that are not evaluated yet, the oldest first."""
+        """Checkpoints that are not measured yet, the oldest first."""
         begun = {checkpoint for checkpoint, _ in self.at_work} | self.failed
         found = []
         for run in runs:
@@ -163,69 +177,62 @@ class Watch:
                 known = {line.get("place") for line in lines if "failed" not in line}
                 for path in SavedCheckpoints.of(run).paths():
                     with suppress(OSError, TextmillError):  # rotated away meanwhile
-                        # A checkpoint of the same step that was saved anew is another one.
-                        asked = json.dumps([manifest_of(path)[1], self.words])
-                        place = f"{path.name}-{hashlib.sha256(asked.encode()).hexdigest()[:8]}"
-                        new = Checkpoint(run, path, place)
-                        if place not in known and new not in begun:
+                        new = Checkpoint.of(run, path, self.worth.asked)
+                        if new.place not in known and new not in begun:
                             found.append((path.stat().st_mtime_ns, path, new))
         return [checkpoint for *_, checkpoint in sorted(found, key=lambda each: each[:2])]
 
     def _start(self, checkpoint: Checkpoint) -> None:
-        """Starts an evaluation, unless a former watch left its values."""
-        values = checkpoint.file(".json")
-        if values.is_file():
+        """Starts to measure, unless a former watch left the values, or what it began still runs."""
+        if self.worth.found(checkpoint) is not None:
             self._ended(checkpoint, 0)
-            return
-        words = ["evaluate", str(checkpoint.run), *self.words, *self.options]
-        words += ["--checkpoint", checkpoint.path.name, "--values", str(values)]
-        with suppress(FileNotFoundError):  # the run vanished meanwhile
-            name = str(values.with_suffix(""))
-            job = self.launcher.start(words, checkpoint.file(".txt"), name)
-            self.at_work.append((checkpoint, job))
+        elif owner_of(checkpoint.file()) is None:
+            with suppress(FileNotFoundError):  # the run vanished meanwhile
+                words, name = self.worth.command(checkpoint), str(checkpoint.file())
+                job = self.launcher.start(words, checkpoint.file(".txt"), name)
+                self.at_work.append((checkpoint, job))
 
     def _ended(self, checkpoint: Checkpoint, code: int) -> None:
-        """Records the result of an evaluation beside the run, and which checkpoint is the best."""
-        values, folder = checkpoint.file(".json"), checkpoint.run / EVALUATIONS
+        """Records what was measured beside the run, and which checkpoint is the best."""
+        folder = checkpoint.run / EVALUATIONS
         if not folder.is_dir() or self._report_if_deleted(checkpoint):
             return
-        line = {
+        found, log = self.worth.found(checkpoint), checkpoint.file(".txt")
+        line: dict[str, Any] = {
             "checkpoint": checkpoint.path.name,
             "step": step_of(checkpoint.path),
-            "words": self.words,
+            **self.worth.asked,
             "place": checkpoint.place,
             "time": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
+            **(found or {"failed": why(log, code)}),
         }
-        if values.is_file():
-            line["values"] = json.loads(values.read_text("utf-8"))
-        else:
-            log = checkpoint.file(".txt")
-            line["failed"] = why(log, code)
-            self.failed.add(checkpoint)
-            LOG.error("%s failed: %s\n  its log: %s", checkpoint.label, line["failed"], log)
         with LineLog(folder / LINES) as lines:
             lines.append(json_line(json_value(line)))
             lines.sync()
-        if "failed" in line:
+        if found is None:
+            self.failed.add(checkpoint)
+            LOG.error("%s failed: %s\n  its log: %s", checkpoint.label, line["failed"], log)
             return
-        values.unlink()
+        checkpoint.file(".json").unlink(missing_ok=True)
         best = best_of(checkpoint.run)
-        write_atomic(folder / BEST, json.dumps(best, indent=2) + "\n")
-        mine = (checkpoint.path.name, self.words)
-        is_best = any((each["checkpoint"], each["words"]) == mine for each in best)
+        write_atomic(folder / "best.json", json.dumps(best, indent=2) + "\n")
+        remove_worse(checkpoint.run, [other.file() for other, _ in self.at_work])
+        mine = {"checkpoint": checkpoint.path.name, **self.worth.asked}
+        is_best = any(mine.items() <= each.items() for each in best)
         shown = []
-        for name, measured in mapping(line, "values").items():
+        for name, measured in found["values"].items():
             whole = {n: v for n, v in numbers(measured, ()).items() if not is_of_label(n)}
-            shown.append(
-                f"{name} " + ", ".join(f"{n} {format_value(n, v)}" for n, v in whole.items())
-            )
+            shown += [f"{name} {', '.join(f'{n} {format_value(n, v)}' for n, v in whole.items())}"]
         LOG.info("%s: %s%s", checkpoint.label, "; ".join(shown), " (the best so far)" * is_best)
 
     def _report_if_deleted(self, checkpoint: Checkpoint) -> bool:
+        """Whether it was deleted before it was measured, or before a run began from it."""
         gone = not checkpoint.path.is_dir() and not checkpoint.file(".json").is_file()
+        gone = gone and not has_checkpoints(checkpoint.file())
         if gone and checkpoint.run.is_dir():
+            log = checkpoint.file(".txt")
             text = "%s: it was deleted before it was evaluated. trainer.keep says how many stay."
-            LOG.warning(text, checkpoint.label)
+            LOG.warning(f"{text}%s", checkpoint.label, f"\n  its log: {log}" * log.is_file())
         return gone
 
 
@@ -235,40 +242,3 @@ def _is_ended(run: Path) -> bool:
         return RunFolder(run).finished
     except (OSError, TextmillError):
         return not run.is_dir()
-
-
-def best_of(run: Path) -> list[dict[str, Any]]:
-    """The best of a run's evaluations for each list of words, by what the run selects by.
-
-    It is the best value itself, the later of equal ones: standard errors are not kept here. If the
-    data has no such value, the loss alone decides.
-    """
-    metric, sign = selected_by(RunFolder(run).info)
-    best: dict[str, tuple[tuple[float, float], dict[str, Any]]] = {}
-    for line in read_lines(run / EVALUATIONS / LINES):
-        step, values = numbers(line, ()).get("step", 0.0), mapping(line, "values")
-        facts = {key: line.get(key) for key in ("checkpoint", "step", "words")}
-        measured = [
-            ((way * value, step), {**facts, "data": data, "metric": name, "value": value})
-            for name, way in ((metric, sign), ("loss", -1.0))
-            for data in values
-            if not math.isnan(value := numbers(mapping(values, data), ()).get(name, math.nan))
-        ]
-        for one in measured[:1]:
-            words = json.dumps(line.get("words"))
-            best[words] = max(best.get(words, one), one, key=lambda each: each[0])
-    return [facts for _, facts in best.values()]
-
-
-def best_table(runs: Sequence[Path], words: Sequence[str]) -> str:
-    """A table of the runs that were evaluated with certain words: how often, and their best."""
-    rows = []
-    for run in runs:
-        with suppress(OSError, TextmillError):
-            lines = [x for x in read_lines(run / EVALUATIONS / LINES) if "values" in x]
-            count = sum(line.get("words") == list(words) for line in lines)
-            for best in (each for each in best_of(run) if each["words"] == list(words)):
-                value = format_value(best["metric"], best["value"])
-                text = f"{best['data']} {best['metric']} {value}"
-                rows.append([str(run), str(count), str(best["checkpoint"]), text])
-    return text_table(["run", "evaluated", "best", "value"], rows) if rows else ""

@@ -6,6 +6,7 @@ import textmill
 from textmill.cli.main import main
 from textmill.errors import UserError
 from textmill.launch.watch import Watch
+from textmill.launch.worth import Worth
 
 
 @pytest.fixture
@@ -37,7 +38,7 @@ def test_what_would_load_its_model_says_whose_it_is(run, capsys):
 
 
 def test_a_watch_leaves_it_alone(run):
-    assert Watch(run.parent, [], launcher=None, timeout=0).runs() == []
+    assert Watch(run.parent, Worth([]), launcher=None, timeout=0).runs() == []
 
 
 def test_only_a_test_is_a_run_too(train, run):

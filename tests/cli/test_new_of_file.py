@@ -3,6 +3,7 @@
 import csv
 import io
 import random
+import shlex
 
 import pytest
 
@@ -43,9 +44,34 @@ def test_a_file_becomes_a_model_by_one_command(tickets, capsys):
         "  encoding: cp1252", '  delimiter: ";"', "  header: true", "  columns:",
         "    text: Message", "    label: Category", "  holdout: 0.1", "  max_bad_rows: 0.02",
     ]  # fmt: skip
+    run = out.splitlines()[-1].removeprefix("run: ")
+    (tickets / "new.csv").write_text("id,said\n1,Where is my parcel?\n2,I was charged twice\n")
+    assert main(["predict", run, "new.csv"]) == 2
+    words = words_seen(capsys)
+    assert words == ["delimiter=,", "header=true", "columns={text: said}"]
+    assert main(["predict", run, "new.csv", *words]) == 0
     page = (tickets / "tickets-data.html").read_text()
     assert "Biling" in page
     assert "<script" not in page
+
+
+def words_seen(capsys) -> list[str]:
+    """The settings that an error proposes, after what the file looks like."""
+    error = capsys.readouterr().err
+    return shlex.split(error.split("As the file looks: ")[1].splitlines()[0])
+
+
+def test_a_file_that_is_read_wrongly_is_told_with_all_its_settings_at_once(tickets, capsys):
+    command = ["check", "classification/ngrams", "train_data.path=tickets.csv"]
+    assert main(command) == 2
+    words = words_seen(capsys)
+    assert words == [
+        "train_data.encoding=cp1252", "train_data.delimiter=;", "train_data.header=true",
+        "train_data.columns={label: Category, text: Message}", "train_data.holdout=0.1",
+    ]  # fmt: skip
+    assert main([*command, *words, "train_data.max_bad_rows=0.01"]) == 2
+    assert "6 of 306 rows are bad, and 3 are allowed" in capsys.readouterr().err
+    assert main([*command, *words, "train_data.max_bad_rows=0.02"]) == 0
 
 
 def test_no_recipe_is_overwritten(tickets, capsys):

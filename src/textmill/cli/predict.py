@@ -14,7 +14,7 @@ from typing import IO, Any
 from textmill.cli.arguments import add_precision, add_run, check_output, load_predictor, typed_lines
 from textmill.cli.prediction_rows import ColumnRows, LineRows, Peeked, answers, reading_hint
 from textmill.cli.progress_line import ProgressLine
-from textmill.errors import UserError
+from textmill.errors import DataError, UserError
 from textmill.runtime.logging import printable
 from textmill.text.cells import unlisted
 
@@ -144,20 +144,34 @@ def run(args: argparse.Namespace, load: Callable[[argparse.Namespace], Any] | No
         check_output("--output", args.output, [args.file], overwrite=args.overwrite)
     with sys.stdin.buffer if args.file == "-" else Path(args.file).open("rb") as source:
         predictor = load(args)
-        rows = _rows(predictor, args, source)
-        if args.output is not None:
-            return _write_file(predictor, rows, args)
-        count = failed = 0
-        hint = ""
-        for asked, found in chain.from_iterable(answers(predictor, rows)):
-            count += 1
-            failed += "error" in found
-            hint = hint or reading_hint(rows, [found["error"]] if "error" in found else [])
-            _write(asked.row, found, json_lines=args.json or args.vectors)
-        if failed:
-            text = f"{failed:,} of {count:,} rows could not be answered. {hint}"
-            print(text.rstrip(), file=sys.stderr)
-        return 1 if failed else 0
+        try:
+            return _answer(predictor, args, source)
+        except DataError as error:
+            from textmill.data.look.guess import seen_words
+
+            is_of_columns = args.file != "-" and "columns=" in str(error)
+            seen = seen_words(Path(args.file), predictor.columns) if is_of_columns else ""
+            if not seen:
+                raise
+            raise DataError(f"{error}\nAs the file looks: {seen}") from error
+
+
+def _answer(predictor: Any, args: argparse.Namespace, source: IO[bytes]) -> int:
+    """Prints or writes the answers to the rows of a file or a pipe; returns the exit code."""
+    rows = _rows(predictor, args, source)
+    if args.output is not None:
+        return _write_file(predictor, rows, args)
+    count = failed = 0
+    hint = ""
+    for asked, found in chain.from_iterable(answers(predictor, rows)):
+        count += 1
+        failed += "error" in found
+        hint = hint or reading_hint(rows, [found["error"]] if "error" in found else [])
+        _write(asked.row, found, json_lines=args.json or args.vectors)
+    if failed:
+        text = f"{failed:,} of {count:,} rows could not be answered. {hint}"
+        print(text.rstrip(), file=sys.stderr)
+    return 1 if failed else 0
 
 
 def _with_options(args: argparse.Namespace) -> Any:

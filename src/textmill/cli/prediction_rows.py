@@ -7,6 +7,7 @@ import stat
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 HEAD_LINES, HEAD_BYTES = 20, 1 << 20
@@ -54,6 +55,7 @@ class Peeked:
 def reading_hint(rows: "ColumnRows | LineRows", problems: Iterable[str]) -> str:
     """How to read rows that are not UTF-8 or have another number of columns; else empty."""
     from textmill.data.formats.header import columns_setting
+    from textmill.data.look.guess import seen_words
     from textmill.text.encodings import UTF8, WINDOWS, is_undecodable
 
     reasons = [problem.partition(": ")[2] for problem in problems]
@@ -63,7 +65,9 @@ def reading_hint(rows: "ColumnRows | LineRows", problems: Iterable[str]) -> str:
             "them."
         )
     if isinstance(rows, ColumnRows) and any(map(OTHER_WIDTH.match, reasons)):
-        return f"Say where the columns are, as {columns_setting(rows.layout.columns)}."
+        seen = seen_words(Path(rows.name), rows.layout.columns)
+        where = seen or columns_setting(rows.layout.columns)
+        return f"Say {'how the file is read' if seen else 'where the columns are'}, as {where}"
     return ""
 
 

@@ -64,9 +64,9 @@ class RowCount:
 class BadRowsError(DataError):
     """More bad rows than allowed; ``bad_rows`` has the first ``KEPT``, the text the first 20."""
 
-    def __init__(self, message: str, bad_rows: Sequence[BadRow]) -> None:
+    def __init__(self, message: str, bad_rows: Sequence[BadRow], count: RowCount) -> None:
         super().__init__(message)
-        self.bad_rows = tuple(bad_rows)
+        self.bad_rows, self.count = tuple(bad_rows), count
 
 
 def write_bad_rows(path: Path | str, rows: Iterable[BadRow]) -> None:
@@ -136,4 +136,4 @@ def check_bad_rows(
     else:
         lines.append(f"Correct the file, or leave such rows out with {setting}={bad}.")
     lines += [hint] if hint else []
-    raise BadRowsError("\n".join(lines), bad_rows)
+    raise BadRowsError("\n".join(lines), bad_rows, count)

@@ -21,9 +21,10 @@ from textmill.data.formats.by_suffix import (
     column_format,
     format_name,
 )
-from textmill.data.formats.header import plain_name
+from textmill.data.formats.header import DelimitedFormat, plain_name
 from textmill.data.formats.row_format import RowFormat, numbered
 from textmill.data.formats.sessions import sessions_format
+from textmill.data.look.guess import seen_words
 from textmill.data.text_pairs import TextPairs
 from textmill.errors import DataError, UserError
 from textmill.text.encodings import (
@@ -78,6 +79,11 @@ def input_layout(
         warning = utf8_warning(path, layout).replace(str(path), called)
     if warning:
         LOG.warning("%s", warning)
+    alone = not said and isinstance(layout, DelimitedFormat) and not layout.has_header
+    if alone and len(first_cells(path, layout) or ()) == 1:
+        seen = seen_words(path, inputs)
+        if "delimiter=" in seen and "header=true" in seen:  # a comma alone may be one of a text
+            LOG.warning("%s is read as one column. As it looks it has several: %s", called, seen)
     return layout if session is None else sessions_format(layout, session)
 
 

@@ -29,7 +29,7 @@ from textmill.metrics.tables import format_value, is_of_label
 from textmill.preflight.data_preview import first_row, nothing_selected, shared_rows, shortened
 from textmill.preflight.disk_need import room_for
 from textmill.preflight.export_checks import refuse_exports
-from textmill.preflight.load_data import offered_holdout, read_one
+from textmill.preflight.load_data import read_one, what_helps
 from textmill.preflight.loadable import refuse_unloadable
 from textmill.preflight.max_tokens import auto_data, settle_max_tokens
 from textmill.preflight.odd_labels import odd_labels
@@ -247,7 +247,7 @@ class _Walk:
         try:
             count = read_one(self.session, name)
         except UserError as error:
-            error.args = (f"{error}{offered_holdout(name, error, self.session)}",)
+            error.args = (f"{error}{what_helps(name, error, self.session)}",)
             raise
         return "" if count is None else f"{count.good:,} rows, {count.bad:,} bad"
 

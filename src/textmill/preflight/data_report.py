@@ -37,7 +37,7 @@ def read_columns(sample: Sample, guess: Guess) -> Cells:
 
 def report_lines(path: Path, sample: Sample, guess: Guess, facts: Facts) -> list[str]:
     """The report as a short table."""
-    how = ", ".join(f"{name} {value}" for name, value in sample.settings.items())
+    how = " · ".join(f"{name} {value}" for name, value in sample.settings.items())
     counts = ", ".join(f"{name} {count:,}" for name, count in facts.labels.items())
     labels = [("labels", f"{len(facts.labels):,}", counts)] if counts else []
     lines = [f"{path}: {how or 'read as its name says'}", *_aligned(read_columns(sample, guess))]

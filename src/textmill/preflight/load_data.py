@@ -1,5 +1,6 @@
 """Reading the data of a recipe before anything else costs time: every row of every file."""
 
+import shlex
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -12,9 +13,10 @@ from textmill.config.planning.session import Session
 from textmill.config.planning.wiring import IngredientNode
 from textmill.config.values.typed_values import plain
 from textmill.data.bad_rows import KEPT, BadRow, BadRowsError, RowCount, write_bad_rows
-from textmill.data.data_files import MissingFileError
+from textmill.data.data_files import MissingFileError, first_file
 from textmill.data.first_row import first_cells
 from textmill.data.formats.header import columns_setting, proposed
+from textmill.data.look.guess import seen_words
 from textmill.data.text_pairs import TextPairs, refuse_other_header
 from textmill.errors import DataError, UserError
 from textmill.tasks.rows_task import RowsTask
@@ -156,7 +158,7 @@ def read_all(session: Session, folder: Path | None) -> None:
         notes[:] = [note for note in notes if note != own]
         head = f"{', '.join(names)}: " if is_own else ""
         holder = all_data(session)[names[0]][0]
-        each.args = (f"{head}{text}{offered_holdout(inner, each, holder)}",)
+        each.args = (f"{head}{text}{what_helps(inner, each, holder)}",)
     first, *more = (each for each, _ in errors.values())
     if not (more or isinstance(first, DataError)):
         raise first
@@ -165,13 +167,23 @@ def read_all(session: Session, folder: Path | None) -> None:
     raise DataError("\n".join(map(str, (first, *more))) + where)
 
 
-def offered_holdout(name: str, error: Exception, session: Session) -> str:
-    """What else there is than a file of ``valid_data`` that is missing; empty for other errors."""
-    train = session.nodes.get(DATA[0])
-    held_out = hasattr(train and train.config, "holdout")
-    if name != DATA[1] or not held_out or not isinstance(error, MissingFileError):
+def what_helps(name: str, error: Exception, session: Session) -> str:
+    """What else there is than a missing file of ``valid_data``; all settings of a file misread."""
+    node = session.nodes.get(DATA[0])
+    config: Any = node and node.config
+    if not hasattr(config, "holdout"):
         return ""
-    return f" Name one ({name}.path=...), or leave it rows of {DATA[0]}: {DATA[0]}.holdout=0.1."
+    if name == DATA[1] and isinstance(error, MissingFileError):
+        return f" Name one ({name}.path=...), or leave it rows of {DATA[0]}: {DATA[0]}.holdout=0.1."
+    is_few = isinstance(error, BadRowsError) and 2 * error.count.bad <= error.count.total
+    if name != DATA[0] or is_few or not isinstance(error, DataError):
+        return ""
+    file = first_file(config.path)
+    if not (seen := seen_words(file, [*getattr(config, "columns", ())], f"{name}.")):
+        return ""
+    held = "" if config.holdout else f" {name}.holdout=0.1"
+    written = f"Or have a recipe written that says so: textmill new {shlex.quote(str(file))}"
+    return f"\nAs the file looks: {seen}{held}\n{written}"
 
 
 def _refuse_other_columns(

@@ -51,8 +51,7 @@ def file_recipe(path: Path, sample: Sample, guess: Guess, facts: Facts) -> str:
         (f"  path: {yaml_word(str(path))}", ""),
     ]
     for setting, value in sample.settings.items():
-        word = "true" if value is True else yaml_word(value)
-        rows.append((f"  {setting}: {word}", sample.reasons[setting]))
+        rows.append((f"  {setting}: {yaml_word(value)}", sample.reasons[setting]))
     rows.append(("  columns:", "" if sample.has_names else "positions from 0"))
     is_conll = "conll" in (sample.settings.get("format"), path.suffix[1:])
     for role, at in guess.columns.items():

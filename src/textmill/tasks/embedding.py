@@ -25,7 +25,7 @@ from textmill.tasks.column_task import ColumnsTask
 from textmill.tasks.task import Loss, Metrics, Task
 from textmill.text.cells import Rows
 from textmill.text.columns.inputs import BESIDE_WORDS
-from textmill.text.columns.numbers import NumberCheck, NumberColumn
+from textmill.text.columns.numbers import NumberCheck, NumberColumn, number_in
 from textmill.text.columns.texts import TextsColumn
 from textmill.text.columns.token_ids import IdsColumn, TextColumn, one_limit
 from textmill.text.processors.texts import ComparedTexts, Embedded, EmbeddingText
@@ -141,7 +141,8 @@ class TextEmbedding(ColumnsTask):
     def measure(self, metrics: Metrics, answers: Sequence[ComparedTexts], rows: Rows) -> None:
         columns = self.text.all
         if self.compared.scored:
-            gold = [float(row[columns["score"].name]) for row in rows]
+            score = columns["score"].name
+            gold = [number_in(row[score], score, at) for at, row in enumerate(rows)]
             metrics["similarity"].update(gold, [answer.cosines[0] for answer in answers])
             return
         names = [columns[role].name for role in self.roles]

@@ -18,7 +18,7 @@ from textmill.tasks.task import Loss, Metrics
 from textmill.text.cells import Rows
 from textmill.text.columns.column import Column
 from textmill.text.columns.inputs import BesideText, text_columns
-from textmill.text.columns.numbers import NumberCheck, NumberColumn
+from textmill.text.columns.numbers import NumberCheck, NumberColumn, number_in
 from textmill.text.columns.token_ids import one_limit
 from textmill.text.processors.texts import Estimated, NumberText
 from textmill.text.tokenizers.tokenizer import Tokenizer
@@ -80,7 +80,8 @@ class NumberTask(ColumnsTask):
 
     @override
     def measure(self, metrics: Metrics, answers: Sequence[Estimated], rows: Rows) -> None:
-        gold = [float(row[self.text.number.name]) for row in rows]
+        name = self.text.number.name
+        gold = [number_in(row[name], name, at) for at, row in enumerate(rows)]
         metrics["numbers"].update(gold, [answer.number for answer in answers])
 
 

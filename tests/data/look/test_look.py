@@ -23,12 +23,12 @@ def seen(path: Path, **known: str) -> tuple[Sample, Guess]:
 
 def test_files_of_every_kind_are_read_as_they_were_written(tmp_path):
     wrong = list[str]()
-    for file in written(tmp_path, encodings=("utf-8-sig", "utf-16", "cp1252"), orders=1, count=60):
+    for file in written(tmp_path, encodings=("utf-8-sig", "utf-16", "cp1252"), orders=1, count=120):
         sample, found = seen(file.path)
         read = (len(sample.rows), len(sample.broken), sample.settings.get("header", False))
         same = {*found.columns.values()} == {*file.places.values()}  # two texts have no order
-        same &= all(found.columns[n] == at for n, at in file.places.items() if n[:4] != "text")
-        if (read, found.task, same) != ((60, 0, file.header), file.kind, True):
+        same &= all(found.columns.get(n) == at for n, at in file.places.items() if n[:4] != "text")
+        if (read, found.task, same) != ((120, 0, file.header), file.kind, True):
             wrong.append(f"{file}: {read}, {found}")
     assert wrong == []
 

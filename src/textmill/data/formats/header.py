@@ -219,6 +219,8 @@ def shown_cells(cells: Sequence[str]) -> str:
 
 def yaml_word(value: int | str) -> str:
     """A value inside the braces of YAML; quoted if YAML would read it as something else."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
     if isinstance(value, int) or value == "..." or _PLAIN.fullmatch(value):
         return str(value)
     return json.dumps(value, ensure_ascii=False)

@@ -4,14 +4,22 @@ import itertools
 import math
 import random
 import re
+import shlex
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
 from typing import Literal
 
-from textmill.data.formats.header import KEY_WORDS, OTHER_NAMES, plain_name, words_of
-from textmill.data.look.sample import DATE, NUMBER, Sample
+from textmill.data.formats.header import (
+    KEY_WORDS,
+    OTHER_NAMES,
+    columns_setting,
+    plain_name,
+    words_of,
+)
+from textmill.data.look.sample import DATE, NUMBER, Sample, look_at
 from textmill.errors import UserError
 from textmill.text.cells import ListCell
 
@@ -32,11 +40,15 @@ MOSTLY = 0.98
 """Share of the cells that are the same; then hardly anything can be learnt."""
 LABEL_CHARACTERS, LABEL_WORDS = 60, 5
 LEARNT = ("label", "labels", "grade", "number")
-PAIR_LABELS = 5
-"""Labels that two texts without names have at most: same or not, entailed or not, grades."""
+PAIR_LABELS, PAIR_RATIO = 5, 3
+"""Labels that two texts without names have at most: same or not, entailed or not, grades. And how
+much longer one is at most."""
 SEPARATORS = "|;,/+"
-SENTENCES = 2000
+SENTENCES, HEAD = 2000, 500
+"""Rows that say whether words have tags, and whether cells are text."""
+CODE_SHARE = 0.4
 RESULTS = ("target", "tgt", "summary")
+_WORDLESS = re.compile(r"[\u0e00-\u0e7f\u3040-\u30ff\u3400-\u9fff]")
 _WHOLE = re.compile(r"\d+(\.0)?")
 _MARK = re.compile(r"[BIESLU]-\S+")
 _ADDRESS = re.compile(r"\S+@\S+\.\S+|https?://\S+|[+()\d][\d ()/-]{6,}")
@@ -58,8 +70,16 @@ class SeenColumn:
 
     @cached_property
     def words(self) -> float:
-        """Words of a cell, on average."""
-        return sum(len(value.split()) for value in self.values) / max(len(self.values), 1)
+        """Words of a cell, on average; two characters of Chinese, Japanese or Thai are one."""
+        joined = " ".join(self.values)
+        count = len(joined.split()) + len(_WORDLESS.findall(joined)) // 2
+        return count / max(len(self.values), 1)
+
+    @cached_property
+    def is_code(self) -> bool:
+        """Whether its cells are mostly digits: dates, prices, numbers of telephones."""
+        joined = "".join("".join(self.values[:HEAD]).split())
+        return sum(map(str.isdecimal, joined)) > CODE_SHARE * len(joined)
 
     @cached_property
     def separator(self) -> str | None:
@@ -106,7 +126,8 @@ class SeenColumn:
             few: Kind = "grade" if len(counts) > 2 else "label"
             return few if is_whole and len(counts) <= GRADES else "number"
         have_digits = sum(any(map(str.isdigit, value)) for value in values) > 0.9 * len(values)
-        if self.words < 2 and (is_key or (is_unique and have_digits and self.words < 1.5)):
+        is_id = self.words < 2 and (is_key or (is_unique and have_digits and self.words < 1.5))
+        if is_id or self.is_code:
             return "id"
         is_short = max(map(len, counts)) <= LABEL_CHARACTERS and self.words <= LABEL_WORDS
         is_often = len(counts) <= max(2, len(values) / ROWS_A_LABEL) and len(counts) < len(values)
@@ -121,7 +142,7 @@ class SeenColumn:
         """What its values are, in words."""
         count = f"{len(self.counts):,}"
         return {
-            "id": "ids",
+            "id": "numbers or codes",
             "date": "dates",
             "empty": "empty",
             "name": "names",
@@ -132,11 +153,11 @@ class SeenColumn:
 
     def rank(self, *roles: str) -> int:
         """The place of its name among those that columns of these roles usually have."""
-        name, words = plain_name(self.name), words_of(self.name)
+        words = [word.removesuffix("s") for word in (*words_of(self.name), plain_name(self.name))]
         ranks = [UNNAMED]
         for role in roles:
             for at, usual in enumerate([role, *OTHER_NAMES[role]]):
-                if usual == name or usual in words or (words and words[-1].endswith(usual)):
+                if usual.removesuffix("s") in words or words[-1].endswith(usual):
                     ranks.append(at)
         return min(ranks)
 
@@ -164,11 +185,7 @@ def guess(sample: Sample, *, text: str | None = None, label: str | None = None) 
     Raises:
         UserError: There is no such column, or nothing that could be learnt; columns are listed.
     """
-    every = list[SeenColumn]()
-    for n, name in enumerate(sample.names):
-        cells = [row[n] for row in sample.rows[:LOOKED_AT]]
-        filled = [c if isinstance(c, ListCell) else c.strip() for c in cells if c.strip()]
-        every.append(SeenColumn(name, n, filled))
+    every = _columns(sample)
     texts = [_named(every, text)] if text else _texts(every)
     if not (text or label) and (tagged := _tagged(sample, every)):
         return tagged
@@ -187,6 +204,35 @@ def guess(sample: Sample, *, text: str | None = None, label: str | None = None) 
         r: f"{c.about}{_or([] if pair else texts[1:])}" for r, c in zip(roles, mine, strict=True)
     }
     return _learnt(dict(zip(roles, mine, strict=True)), about, labels)
+
+
+def seen_words(path: Path, columns: Collection[str], prefix: str = "") -> str:
+    """The settings that read some columns of a file, as words of a command; empty if not seen.
+
+    For ``text`` alone the file needs no labels.
+    """
+    try:
+        sample = look_at(path)
+        texts = _texts(_columns(sample)) if {*columns} == {"text"} else []
+        found = {"text": texts[0].number} if texts else guess(sample).columns
+    except (UserError, OSError):
+        return ""
+    if not columns or not {*columns} <= {*found}:
+        return ""
+    places = {n: sample.names[found[n]] if sample.has_names else found[n] for n in columns}
+    how = [f"{n}={'true' if v is True else v}" for n, v in sample.settings.items()]
+    options = "" if prefix else "--"  # of textmill predict, where the format is one
+    words = [f"{options if word.startswith('format') else prefix}{word}" for word in how]
+    return " ".join([*map(shlex.quote, words), columns_setting(places, prefix)])
+
+
+def _columns(sample: Sample) -> list[SeenColumn]:
+    every = list[SeenColumn]()
+    for n, name in enumerate(sample.names):
+        cells = [row[n] for row in sample.rows[:LOOKED_AT]]
+        filled = [c if isinstance(c, ListCell) else c.strip() for c in cells if c.strip()]
+        every.append(SeenColumn(name, n, filled))
+    return every
 
 
 def _learnt(
@@ -253,9 +299,10 @@ def _labels(sample: Sample, others: Sequence[SeenColumn], text: SeenColumn) -> l
     told = dict.fromkeys(ranks, 0.0)
     if len(usable) > 1 and all(ranks[c.number] == UNNAMED for c in usable):
         texts = [row[text.number] for row in sample.rows]
+        least = max(LEAST_TOLD, len(texts) ** -0.5)  # what chance alone gives
         for column in usable:
             share = told_by(texts, _classes(column, [row[column.number] for row in sample.rows]))
-            told[column.number] = share if share >= LEAST_TOLD else 0
+            told[column.number] = share if share >= least else 0
     return sorted(usable, key=lambda c: (ranks[c.number], -told[c.number], c.kind == "number"))
 
 
@@ -271,9 +318,7 @@ def _classes(column: SeenColumn, cells: Sequence[str]) -> Sequence[str]:
 
 
 def _number(cell: str) -> float:
-    return (
-        float(cell.strip().rstrip("%").replace(",", ".")) if NUMBER.fullmatch(cell.strip()) else 0.0
-    )
+    return float(cell.strip().replace(",", ".")) if NUMBER.fullmatch(cell.strip()) else 0.0
 
 
 def told_by(texts: Sequence[str], labels: Sequence[str], *, rows: int = 2000) -> float:
@@ -314,7 +359,9 @@ def _pair(every: Sequence[SeenColumn], texts: Sequence[SeenColumn]) -> list[Seen
     learnt = [column for column in every if column.kind in LEARNT and len(column.counts) > 1]
     is_bare = len(learnt) == 1 and all(column.name == str(column.number) for column in every)
     is_likely = is_bare and (learnt[0].kind == "number" or len(learnt[0].counts) <= PAIR_LABELS)
-    return sorted(texts, key=lambda c: c.number) if is_likely and len(texts) == 2 else None
+    if not is_likely or len(texts) != 2 or texts[0].words > PAIR_RATIO * texts[1].words:
+        return None
+    return sorted(texts, key=lambda c: c.number)
 
 
 def _two_texts(pair: Sequence[SeenColumn]) -> Guess:

@@ -30,7 +30,7 @@ DATE = re.compile(
     r"\d{4}[-/.]\d{1,2}[-/.]\d{1,2}([T ][\d:.+Z -]*)?|\d{1,2}:\d\d(:\d\d)?( ?[apAP][mM])?|"
     r"\d{1,2}[-/.]\d{1,2}[-/.]\d{2,4}(,? [\d:.]+( ?[apAP][mM])?)?"
 )
-NUMBER = re.compile(r"[+-]?(\d+([.,]\d+)?|[.,]\d+)([eE][+-]?\d+)?%?")
+NUMBER = re.compile(r"[+-]?(\d+([.,]\d+)?|[.,]\d+)([eE][+-]?\d+)?")
 _NAMES = {*USUAL, *OTHER_NAMES, *itertools.chain.from_iterable(OTHER_NAMES.values())}
 
 
@@ -120,15 +120,14 @@ def _text_file(file: Path, kind: FileFormat) -> Sample:
     settings, reasons = dict[str, Any](), dict[str, str]()
     if encoding != UTF8 and head[:2] not in UTF16_MARKS:
         settings["encoding"], reasons["encoding"] = encoding, _decoded_part(head, encoding)
-    found, delimiter = kind, ","
+    found = kind
     if kind in ("jsonl", "squad"):  # a .json without questions may have an object in each line
         found, reason = "jsonl", "an object in each line"
     elif kind == "conll" or _is_conll(head.decode(encoding, "ignore")):
         found, reason = "conll", "a word a line, and blank lines between sentences"
     else:
         found, delimiter, reason = _delimited(file, settings)
-        if DELIMITERS[delimiter] != {"csv": ",", "tsv": "\t"}[found]:
-            settings["delimiter"] = delimiter
+        settings |= {"delimiter": delimiter} if reason else {}
     if found != kind:
         settings["format"] = found
     reasons |= {"format": reason, "delimiter": reason}
@@ -215,7 +214,10 @@ def _is_conll(text: str) -> bool:
 
 
 def _delimited(file: Path, settings: Mapping[str, Any]) -> tuple[FileFormat, str, str]:
-    """The format and delimiter with which most rows have as many columns; and the reason."""
+    """The format and delimiter with which most rows have as many columns; and the reason.
+
+    The reason is empty if there is none by which rows have several.
+    """
     own = format_name(file)
     best: tuple[float, int, float] = (0.0, 1, 0.0)
     chosen: tuple[FileFormat, str, str] = (own, "tab" if own == "tsv" else ",", "")
@@ -226,9 +228,10 @@ def _delimited(file: Path, settings: Mapping[str, Any]) -> tuple[FileFormat, str
         count = len(rows) + len(scan.broken)
         widths = Counter(map(len, rows))
         width, most = max(widths.items(), key=lambda item: item[1] * (item[0] > 1), default=(1, 0))
-        quoted = sum(any(cell[:1] == cell[-1:] == '"' for cell in cells) for cells in rows)
+        quoted = sum(any('"' in cell[:1] + cell[-1:] for cell in cells) for cells in rows)
         share = most / max(count, 1)
-        score = (round(share, 1), width, share - quoted / max(count, 1))  # quotes are CSV's
+        share_unquoted = share - quoted / max(count, 1)  # quotes are CSV's
+        score = (round(share_unquoted, 1), width, share_unquoted)
         if width > 1 and share >= LEAST_SHARE and score > best:
             said = "all" if share == 1 else f"{share:.1%} of the"
             best, chosen = score, (kind, delimiter, f"{width} columns in {said} rows")
@@ -278,6 +281,8 @@ def header_reason(rows: Sequence[Sequence[str]]) -> str:
                 is_like_them = pattern.fullmatch(cell) is not None
                 evidence += -3 if is_like_them else 2
                 reasons += [f"there are {what} under {cell!r}"] * (not is_like_them)
+        have_digits = all(any(map(str.isdecimal, value)) for value in values)
+        evidence += have_digits and not any(map(str.isdecimal, cell))
         if median(map(len, values)) > 20:
             is_short = len(cell.split()) <= 3 and len(cell) < min(map(len, values)) * 1.5 + 5
             evidence += 0.5 if is_short else -1

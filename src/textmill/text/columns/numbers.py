@@ -1,6 +1,7 @@
 """Columns of numbers: one a row as a target, or several as features of a row."""
 
 import math
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -66,7 +67,7 @@ class NumberColumn(Column):
         return Ragged(np.array(numbers, dtype=np.float32), np.arange(len(numbers) + 1))
 
     def _scaled(self, value: Any, row: int) -> float:
-        number = _number(value, self.name, row)
+        number = number_in(value, self.name, row)
         if self.least is not None and number < self.least:
             raise DataError(
                 f"Row {row}, column '{self.name}': wanted a number of {self.least:g} or more, "
@@ -285,13 +286,25 @@ def numbers_in(value: Any, name: str, row: int) -> list[float]:
         raise DataError(
             f"Row {row}, column '{name}': wanted numbers, found {type(value).__name__}."
         )
-    return [_number(part, name, row) for part in value]
+    return [number_in(part, name, row) for part in value]
 
 
-def _number(value: Any, name: str, row: int) -> float:
+_DECIMAL_COMMA = re.compile(r"[+-]?(\d+,(\d{1,2}|\d{4,})|0,\d+)")
+"""A number as most of Europe writes it; 1,234 may also be one thousand, and is refused."""
+
+
+def number_in(value: Any, name: str, row: int) -> float:
+    """A finite number, or the text of one; ``name`` and ``row`` say where, in errors.
+
+    Example:
+        >>> number_in("1.5", "score", 0), number_in("1,5", "score", 0)
+        (1.5, 1.5)
+    """
     try:
         if isinstance(value, bool):
             raise ValueError
+        if isinstance(value, str) and _DECIMAL_COMMA.fullmatch(value.strip()):
+            value = value.replace(",", ".")
         number = float(value)
     except (OverflowError, TypeError, ValueError):
         raise DataError(

@@ -9,6 +9,7 @@ import sys
 import time
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import NotRequired
 
@@ -257,6 +258,7 @@ def reversing(**settings):
 
 
 def main():
+    from textmill.cli.serve import read_table
     from textmill.serving.app import Service
     from textmill.serving.documents import PipelineRows
     from textmill.serving.limits import Limits
@@ -270,6 +272,8 @@ def main():
     else:
         predictor = Told(columns) if "answer" in columns else Reversed(columns)
     Reversed.tells = settings.pop("tells", True)
+    if settings.pop("tables", False):
+        settings["read_table"] = partial(read_table, columns, {})
     service = Service(
         predictor=predictor,
         name="reversed",

@@ -1,7 +1,9 @@
 """The page, in a browser: a person types, submits and reads, with a mouse or without."""
 
 import json
+import subprocess
 
+import httpx
 import pytest
 
 import textmill
@@ -15,6 +17,7 @@ pytestmark = pytest.mark.skipif(bool(missing()), reason=f"not installed: {', '.j
 CONTROL, ENTER, TAB = "\ue009", "\ue007", "\ue004"
 HOSTILE = "<img src=x onerror=document.title=1><script>document.title=2</script>"
 TOKEN = "a-token-of-the-tests"
+SAID = [("billing", "was charged twice for"), ("product", "broke")]
 
 
 @pytest.fixture(scope="module")
@@ -38,7 +41,7 @@ def answer(browser, text, row):
 
 
 def test_every_column_has_a_field_with_its_label(opened):
-    assert opened.texts("label:not([for=token])") == ["text", "answer"]
+    assert opened.texts("#fields label") == ["text", "answer"]
     assert opened.run("return document.activeElement.id") == "column-0"
     assert opened.text("h1") == "reversed"
     assert opened.text("#answer") == "Nothing was asked yet."
@@ -219,3 +222,78 @@ def test_the_texts_nearest_to_a_vector_are_shown(browser, tmp_path, monkeypatch)
         assert browser.text("#answer details summary") == "42 more"
         assert browser.text("#problem") == ""
         assert browser.log() == []
+
+
+def test_an_answer_says_why_a_table_is_answered_and_the_model_has_a_card(
+    browser, tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    lines = [f"{topic}\tI {said} the lamp number {n}." for n in range(30) for topic, said in SAID]
+    (tmp_path / "messages.tsv").write_text("topic\tmessage\n" + "\n".join(lines) + "\n")
+    words = ["train_data.path=messages.tsv", "train_data.header=true", "trainer.costs=[1.0]"]
+    words += ["train_data.columns={text: message, label: topic}", "train_data.holdout=0.2"]
+    words += ["reporters.console=false", "reporters.html=false"]
+    run = textmill.train("classification/ngrams", words, run_dir="run").folder
+    with started(serve(run)) as served:
+        browser.shows(390, 844, "dark")
+        browser.go(served.url)
+        browser.until(lambda: browser.text("#card-list dd") is not None)
+        assert browser.texts("#fields label")[0] == "message"  # as the file calls it
+        card = dict(zip(browser.texts("#card dt"), browser.texts("#card dd"), strict=True))
+        assert card["Recipe"] == "classification/ngrams"
+        assert {*card["Labels"].split(", ")} == {"billing", "product"}
+        assert "48 rows, messages.tsv" in card["Data"]
+        assert "accuracy 100.0 % (95 % interval " in card["Quality"]
+        text = "I broke 'the' lamp."
+        browser.ask(text)
+        assert browser.text("#answer .first") == "product"
+        script = "[...document.querySelectorAll('#answer button')].at(-1).click()"
+        browser.run(script)
+        browser.until(lambda: browser.text(".why") is not None)
+        assert browser.text(".why .text") == text
+        assert browser.text(".why mark.for[style*='100']") == "broke"
+        assert browser.text(".why .bars li").startswith("broke\n+")
+        assert (
+            httpx.post(f"{served.url}predict", json={"message": text}).json()
+            == served.ask(text).json()
+        )
+        browser.run("document.getElementById('command').open = true")
+        command = browser.text("#curl")
+        assert command.startswith("curl --json '{\"text\":\"I broke '\\''the'\\'' lamp.\"}' http")
+        said = subprocess.run(
+            ["bash", "-c", f"{command} --silent"], capture_output=True, check=True
+        )
+        assert json.loads(said.stdout) == served.ask(text).json()
+        table = "message,id\n" + "".join(f"I broke it,{n}\n" for n in range(700))
+        browser.give("table", table, "more.csv")
+        browser.until(lambda: browser.text(".save") is not None)
+        assert browser.texts("#answer td")[:3] == ["I broke it", "0", "product"]
+        assert browser.text("#answer th.own") == "prediction"
+        behaviour = {"behavior": "allow", "downloadPath": str(tmp_path)}
+        browser.develop("Browser.setDownloadBehavior", **behaviour)
+        browser.run("document.querySelector('.save').click()")
+        browser.until((tmp_path / "more.answers.csv").exists)
+        answers = (tmp_path / "more.answers.csv").read_text().splitlines()
+        assert len(answers) == 701
+        assert answers[700].startswith("I broke it,699,product,")
+        assert browser.text("#curl").startswith(
+            "curl -H 'Content-Type: text/csv' --data-binary @'more.csv' "
+        )
+        assert browser.run("return document.documentElement.scrollWidth") <= 390
+        browser.go(f"{served.url}docs")
+        browser.until(lambda: browser.text("#paths section") is not None)
+        assert browser.text("#paths h2") == "POST /predict"
+        assert browser.texts("#paths td")[:9:3] == ["n_best", "threshold", "explain"]
+        assert {"ClassifiedRow", "Refused"} <= {*browser.texts("#types h3")}
+        assert browser.run("return document.documentElement.scrollWidth") <= 390
+        assert browser.log() == []
+
+
+def test_the_page_of_the_api_asks_for_a_token(browser):
+    with reversing(token=TOKEN) as served:
+        browser.go(f"{served.url}docs")
+        browser.until(lambda: browser.text("#problem"))
+        browser.type("#token", TOKEN + ENTER)
+        browser.until(lambda: browser.text("#paths section") is not None)
+        assert browser.text("#problem") == ""
+        browser.log()

@@ -229,7 +229,8 @@ def _rows(predictor: Any, args: argparse.Namespace, source: IO[bytes]) -> Column
     name = "standard input" if args.file == "-" else args.file
     if pipe is not None and args.model is None:
         refuse_pdf(pipe.lines[:HEAD], args.file, args.run)
-    data = {} if form == TEXT else _recorded_layout(predictor, args)
+    whole = form == TEXT or args.model is not None
+    data = {} if whole else recorded_layout(predictor, args.run)
     config, typed = input_settings(data, predictor.columns, [] if form == TEXT else args.words)
     if pipe is None:
         form = form or input_format(path, config)
@@ -254,19 +255,17 @@ def _rows(predictor: Any, args: argparse.Namespace, source: IO[bytes]) -> Column
     return ColumnRows(pipe or source, name, layout, whole=args.json, keep=keep)
 
 
-def _recorded_layout(predictor: Any, args: argparse.Namespace) -> Mapping[str, Any]:
+def recorded_layout(predictor: Any, run: str) -> Mapping[str, Any]:
     """How the run's data is read; empty if it is not read from a file of columns."""
     from textmill.exported.row_predictor import ChosenAnswers, ExportedPredictor
 
-    if args.model is not None:
-        return {}
     if isinstance(predictor, ChosenAnswers):
         predictor = predictor.model
     if isinstance(predictor, ExportedPredictor):
         return predictor.data
-    from textmill.runs.load_run import recorded_layout
+    from textmill.runs import load_run
 
-    return recorded_layout(predictor, args.run)
+    return load_run.recorded_layout(predictor, run)
 
 
 def _check_file(args: argparse.Namespace) -> None:

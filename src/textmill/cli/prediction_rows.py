@@ -196,16 +196,17 @@ class ColumnRows:
 
 def kept_names(layout: Any, header: Sequence[str], count: int) -> list[str]:
     """Names for all columns of a row, each once: those of the header, else as they are read."""
-    from textmill.data.formats.header import free_name
-
     places = {at: name for name, at in layout.columns.items() if isinstance(at, int)}
     read = {at % count if at < 0 else at: name for at, name in {**layout.others, **places}.items()}
     named = [name.strip() for name in header] or [read.get(at, "") for at in range(count)]
-    names = list[str]()
+    names = dict[str, int]()  # with the last number of each: a header may have one name often
     for at in range(count):
-        name = named[at] if at < len(named) else ""
-        names.append(free_name(name or f"column_{at}", names))
-    return names
+        name = called = (named[at] if at < len(named) else "") or f"column_{at}"
+        while called in names:
+            names[name] += 1
+            called = f"{name}_{names[name]}"
+        names[called] = 1
+    return [*names]
 
 
 def _bytes_of(stream: Any) -> int | None:

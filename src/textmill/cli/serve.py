@@ -4,17 +4,21 @@ import argparse
 import importlib.util
 import ipaddress
 import logging
+from collections.abc import Mapping, Sequence
 from dataclasses import fields
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from textmill.cli.arguments import add_precision, add_run, load_predictor
+from textmill.cli.predict import input_settings, recorded_layout
 from textmill.config.docstrings import field_docs
 from textmill.errors import MissingExtraError, UserError
 from textmill.runtime.logging import log_to_stderr
 from textmill.serving.limits import Limits
 
 if TYPE_CHECKING:
+    from textmill.cli.prediction_rows import ColumnRows
     from textmill.exported.row_predictor import RowPredictor
 
 PACKAGES = ("fastapi", "uvicorn", "httptools", "prometheus_client")
@@ -65,7 +69,8 @@ def run(args: argparse.Namespace) -> int:
         if importlib.util.find_spec(package) is None:
             raise MissingExtraError(package, extra="serve", what="textmill serve")
     from textmill.serving.app import Service
-    from textmill.serving.examples import examples_of
+    from textmill.serving.card import model_card
+    from textmill.serving.examples import examples_of, run_of
     from textmill.serving.server import bound, read_token, serve
 
     log_to_stderr()
@@ -84,10 +89,16 @@ def run(args: argparse.Namespace) -> int:
             predictor = load_predictor(args)
             run, asked = Path(args.run), args.run
             examples = examples_of(run, predictor)
+            layout = recorded_layout(predictor, args.run)
+            reads = partial(read_table, predictor.columns, layout)
+            own_names = _own_names(layout)
+            text = getattr(predictor, "text", None) or predictor.task.text
+            card = model_card(run_of(run.resolve()), text)
             # The folder as it was typed, without its parents.
             name = run.resolve().name if run.is_absolute() or not run.name else str(run)
         else:
             predictor, examples = _pipeline(args, limits)
+            reads, own_names, card = None, dict[str, str](), dict[str, Any]()
             name = asked = args.pipeline
         service = Service(
             predictor=predictor,
@@ -96,9 +107,31 @@ def run(args: argparse.Namespace) -> int:
             token=token,
             hosts=frozenset({"127.0.0.1", "localhost", "[::1]", args.host}) if own else None,
             examples=examples,
+            read_table=reads,
+            own_names=own_names,
+            card=card,
         )
         serve(service, listener, lambda url: print(f"{asked} at {url}/", flush=True))
     return 0
+
+
+def read_table(
+    columns: Sequence[str], layout: Mapping[str, Any], path: Path, stream: BinaryIO, form: str
+) -> "ColumnRows":
+    """A posted table, read as ``textmill predict`` reads a file of that format."""
+    from textmill.cli.prediction_rows import ColumnRows
+    from textmill.data.input_files import input_layout
+
+    config, _ = input_settings(layout, columns, [])
+    found = input_layout(path, config, columns, form=form, name="table")  # type: ignore[arg-type]
+    return ColumnRows(stream, "table", found, keep=True)
+
+
+def _own_names(layout: Mapping[str, Any]) -> dict[str, str]:
+    """The model's columns by the names of the training file's header."""
+    columns = layout.get("columns")
+    named = columns.items() if isinstance(columns, Mapping) else ()
+    return {at: name for name, at in named if isinstance(at, str) and at != name}
 
 
 def _pipeline(

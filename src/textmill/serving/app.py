@@ -2,8 +2,10 @@
 
 import asyncio
 import hmac
+import logging
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from importlib import metadata, resources
 from typing import Any
@@ -28,11 +30,21 @@ from textmill.serving.questions import (
     read_rows,
     request_schema,
 )
+from textmill.serving.tables import TABLES, AnsweredTable, ReadTable
 from textmill.text.processors.texts import Embedded
 
-OPEN = {"/", "/page.css", "/page.js", "/health", "/ready"}
-"""Paths that need no token: the page, which knows nothing of the model, and checks of health."""
-PAGE = {"/": "text/html", "/page.css": "text/css", "/page.js": "text/javascript"}
+LOG = logging.getLogger("textmill")
+
+PAGE = {
+    "/": ("index.html", "text/html"),
+    "/page.css": ("page.css", "text/css"),
+    "/page.js": ("page.js", "text/javascript"),
+    "/docs": ("docs.html", "text/html"),
+    "/docs.js": ("docs.js", "text/javascript"),
+}
+"""The files of the page, and of that which says what programs can ask."""
+OPEN = {*PAGE, "/health", "/ready"}
+"""Paths that need no token: the pages, which know nothing of the model, and checks of health."""
 SAFE = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; "
     "connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; "
@@ -43,6 +55,8 @@ SAFE = {
 """Headers of the page: it loads nothing from other sites, and texts in it cannot run as code."""
 KNOWN = {*OPEN, "/predict", "/metrics", "/model", "/openapi.json"}
 """Paths that have counters of their own."""
+PAUSE = 0.05
+"""Seconds until a table tries again to be answered, where others wait."""
 JSON, FILE = "application/json", "application/octet-stream"
 """Types of a body; a form of another site cannot send either."""
 REFUSED = {
@@ -80,6 +94,10 @@ class Service:
         hosts: Host names that requests may use; None: any. So a page of another site, open in a
             browser here, cannot reach this server by a name of its own.
         examples: Rows to try.
+        read_table: Opens a table that is posted; None: none may be.
+        own_names: Columns of the model by the names that the training file has for them, which
+            rows may use.
+        card: Facts of the model, as :func:`~textmill.serving.card.model_card` gives them.
     """
 
     predictor: RowPredictor
@@ -88,6 +106,9 @@ class Service:
     token: str | None = None
     hosts: frozenset[str] | None = None
     examples: Sequence[Mapping[str, Any]] = ()
+    read_table: ReadTable | None = None
+    own_names: Mapping[str, str] = field(default_factory=dict)
+    card: Mapping[str, Any] = field(default_factory=dict)
     stopping: bool = False
     """Whether new questions are refused because the server stops."""
     files: int = 0
@@ -136,12 +157,15 @@ class Service:
         kind = request.headers.get("content-type", "none").partition(";")[0].strip().lower()
         if kind == FILE and isinstance(self.predictor, PipelineRows):
             return await self.file(request)
+        if kind in TABLES and self.read_table is not None:
+            return self.table(request, TABLES[kind], options, self.read_table)
         if kind != JSON:
             known = f"{JSON}, or of a file {FILE}" if self.reads else JSON
+            known += f", or of a table {', '.join(TABLES)}" if self.read_table else ""
             text = f"Wanted 'Content-Type: {known}'; found {kind:.100}."
             raise RefusedError(415, text, where="header Content-Type")
         body = await self.body(request, self.limits.body)
-        rows, characters, alone = read_rows(body, self.columns, self.limits)
+        rows, characters, alone = read_rows(body, self.columns, self.limits, self.own_names)
         cost = len(rows)
         if options.explain:
             cost = self._cost_explained(rows, options)
@@ -162,18 +186,49 @@ class Service:
         return cost
 
     async def file(self, request: Request) -> Response:
-        if self.files >= self.limits.files:
-            text = f"{self.limits.files} files are read or wait, and no more may. Ask again later."
-            again = {"Retry-After": str(self.batcher.wait())}
-            raise RefusedError(503, text, where="queue", headers=again)
-        self.files += 1
-        try:
+        with self.one_file():
             body = await self.body(request, self.limits.file)
             if not body:
                 raise RefusedError(400, "Wanted a file; found no byte.", where="body")
             # As long as a batch may be: no other question waits for its answer in the same one.
             (answer,) = await self.answers([body], CHUNK_CHARACTERS, PLAIN, 1)
             return _json(answer)
+
+    def table(
+        self, request: Request, form: str, options: AnswerOptions, read: ReadTable
+    ) -> Response:
+        """The answers to a table, which are computed while they are sent."""
+        if options.explain:
+            text = "Wanted JSON for an answer with reasons; a table's rows have none."
+            raise RefusedError(400, text, where="query explain")
+
+        async def ask(rows: Sequence[Any], characters: int) -> Sequence[Mapping[str, Any]]:
+            while self.batcher.full():  # a table is no hurry: others go first
+                self.refuse_stopping()
+                await asyncio.sleep(PAUSE)
+            return await self.answers(rows, characters, options, len(rows), lenient=True)
+
+        return AnsweredTable(
+            request,
+            form,
+            files=self.one_file,
+            body=lambda: self.body(request, self.limits.file),
+            read=read,
+            ask=ask,
+            predictor=self.predictor,
+            limits=self.limits,
+        )
+
+    @contextmanager
+    def one_file(self) -> Iterator[None]:
+        """A place among the files and tables that are read at once."""
+        if self.files >= self.limits.files:
+            text = f"{self.limits.files} files are read or wait, and no more may. Ask again later."
+            again = {"Retry-After": str(self.batcher.wait())}
+            raise RefusedError(503, text, where="queue", headers=again)
+        self.files += 1
+        try:
+            yield
         finally:
             self.files -= 1
 
@@ -187,10 +242,16 @@ class Service:
             raise RefusedError(408, text, where="body") from None
 
     async def answers(
-        self, rows: Sequence[Any], characters: int, options: AnswerOptions, cost: int
+        self,
+        rows: Sequence[Any],
+        characters: int,
+        options: AnswerOptions,
+        cost: int,
+        *,
+        lenient: bool = False,
     ) -> Sequence[Mapping[str, Any]]:
         self.refuse_stopping()
-        waiting = self.batcher.submit(rows, characters, options, cost)
+        waiting = self.batcher.submit(rows, characters, options, cost, lenient=lenient)
         loop = asyncio.get_running_loop()
         timer = loop.call_later(self.limits.timeout, self._late, waiting)
         try:
@@ -226,6 +287,8 @@ class Service:
         limits = {name: getattr(self.limits, name) for name in named}
         columns, vectors = list(self.predictor.columns), self.predictor.answer_class is Embedded
         known = {"name": self.name, "columns": columns, "limits": limits, "vectors": vectors}
+        known |= {"options": [*self.options], "tables": self.read_table is not None}
+        known |= {"own_names": dict(self.own_names), "card": dict(self.card)}
         return _json({**known, "files": self.reads, "examples": list(self.examples)})
 
 
@@ -254,6 +317,8 @@ def make_app(service: Service) -> ASGIApp:
     asks = service.predictor.columns, service.limits
     body = request_schema(*asks, optional=optional, lists=not service.reads)
     bodies: dict[str, Any] = {JSON: {"schema": body}}
+    if service.read_table is not None:
+        bodies |= {kind: {"schema": {"type": "string"}} for kind in TABLES}
     if service.reads:
         bodies[FILE] = {"schema": {"type": "string", "format": "binary", "minLength": 1}}
     app.post(
@@ -308,6 +373,9 @@ class _Gate:
             else:
                 await self._app(scope, receive, counted)
         except RefusedError as refusal:
+            if status:  # an answer that breaks off: whoever reads it sees that it is not whole
+                LOG.warning("An answer broke off: %s", refusal)
+                return
             await (await _refused(Request(scope), refusal))(scope, receive, counted)
         except Exception as error:
             if not status:
@@ -325,11 +393,11 @@ def _json(content: Any, status: int = 200, headers: Mapping[str, str] | None = N
 
 
 def _page(path: str) -> Any:
-    name = "index.html" if path == "/" else path[1:]
+    name, kind = PAGE[path]
     content = resources.files("textmill.serving").joinpath("page", name).read_bytes()
 
     async def page() -> Response:
-        return Response(content, media_type=PAGE[path], headers=SAFE)
+        return Response(content, media_type=kind, headers=SAFE)
 
     return page
 

@@ -87,6 +87,9 @@ class Question:
     """What is asked of the answers; those who ask the same share a batch."""
     cost: int
     """Rows that the model computes for it, all explanations with those of their words."""
+    lenient: bool = False
+    """Whether a row that cannot be answered has an error in place of its answer; else all are
+    refused."""
 
 
 class Batcher:
@@ -121,11 +124,18 @@ class Batcher:
         )
 
     def submit(
-        self, rows: Sequence[Any], characters: int, options: AnswerOptions, cost: int
+        self,
+        rows: Sequence[Any],
+        characters: int,
+        options: AnswerOptions,
+        cost: int,
+        *,
+        lenient: bool = False,
     ) -> Question:
         if self.full():
             raise self.refusal()
-        question = Question(rows, characters, get_running_loop().create_future(), options, cost)
+        future = get_running_loop().create_future()
+        question = Question(rows, characters, future, options, cost, lenient)
         with self._changed:
             self._waiting.append(question)
             self._rows += cost
@@ -227,9 +237,19 @@ class Batcher:
             return [[next(answers) for _ in question.rows] for question in batch]
         except Exception as error:
             if len(batch) == 1:
-                return [self._refused(batch[0], error)]
+                return [self._alone(batch[0], error)]
         # One of them is wrong, and only its own sender hears of that.
         return [answers for question in batch for answers in self._answers([question])]
+
+    def _alone(self, question: Question, error: Exception) -> Any:
+        """The answers to a question that was refused, where its rows are checked one by one."""
+        if question.lenient and isinstance(error, DataError):
+            try:
+                predictor = self.predictor.with_options(question.options)
+                return [answer for _, answer in predictor.answered(question.rows)]
+            except Exception as other:
+                error = other
+        return self._refused(question, error)
 
     def _refused(self, question: Question, error: Exception) -> RefusedError:
         """The refusal that names what is wrong with the rows, or else with the model."""

@@ -22,7 +22,7 @@ def examples_of(served: Path, predictor: RowPredictor) -> list[dict[str, Any]]:
 
     An export inside its run has the run's.
     """
-    run = _run_of(served.resolve())
+    run = run_of(served.resolve())
     for path in sorted((run / "predictions").glob("*.jsonl"), reverse=True):
         try:
             with opened(path, DataError) as (file, _):
@@ -38,7 +38,7 @@ def examples_of(served: Path, predictor: RowPredictor) -> list[dict[str, Any]]:
     return []
 
 
-def _run_of(served: Path) -> Path:
+def run_of(served: Path) -> Path:
     """The run folder that an export belongs to and lies in; else the folder that is given."""
     if not is_export(served):
         return served

@@ -16,13 +16,13 @@ class Limits:
     body: int = 1 << 20
     """Bytes of a request's body; more is answered 413, and not read."""
     file: int = 20 << 20
-    """Bytes of a file that a pipeline is sent; more is answered 413, and not read."""
+    """Bytes of a table, or of a file for a pipeline; more is answered 413, and not read."""
     files: int = 8
-    """Files that are read or wait for a pipeline; one more is answered 503, and not read."""
+    """Tables and files that are answered at once; one more is answered 503, and not read."""
     items: int = 256
     """Rows of a request; more is answered 413, as a longer body is: ask in parts."""
     characters: int = 100_000
-    """Characters of a text; more is answered 422."""
+    """Characters of a text; more is answered 422, of a table's row by its error."""
     beam: int = 16
     """The largest ``n_best`` and ``beam_size`` that a request may ask for; more is answered 400."""
     queue: int = 128

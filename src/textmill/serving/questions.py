@@ -83,8 +83,13 @@ def _option(name: str, value: str, schema: Mapping[str, Any]) -> Any:
     return found
 
 
-def read_rows(body: bytes, columns: Sequence[str], limits: Limits) -> tuple[list[Any], int, bool]:
-    """The rows of a body, their characters, and whether the body is a single row."""
+def read_rows(
+    body: bytes, columns: Sequence[str], limits: Limits, own_names: Mapping[str, str]
+) -> tuple[list[Any], int, bool]:
+    """The rows of a body, their characters, and whether the body is a single row.
+
+    ``own_names`` are other names that rows may have for columns.
+    """
     try:
         given = from_json(body, allow_inf_nan=False)
     except ValueError as error:
@@ -94,6 +99,8 @@ def read_rows(body: bytes, columns: Sequence[str], limits: Limits) -> tuple[list
     if len(rows) > limits.items:
         text = f"Wanted at most {limits.items:,} rows; found {len(rows):,}. Ask in parts."
         raise RefusedError(413, text, where="body")
+    if own_names:
+        rows = [_renamed(row, own_names) if isinstance(row, dict) else row for row in rows]
     characters = 0
     for number, row in enumerate(rows, start=1):
         cells = row if isinstance(row, dict) else {columns[0]: row}
@@ -110,6 +117,12 @@ def read_rows(body: bytes, columns: Sequence[str], limits: Limits) -> tuple[list
                     )
                 characters += found
     return rows, characters, not isinstance(given, list)
+
+
+def _renamed(row: Mapping[str, Any], own_names: Mapping[str, str]) -> dict[str, Any]:
+    """A row by the model's names for its columns; one that it has under both is left."""
+    called = {name: own_names.get(name, name) for name in row}
+    return {name if called[name] in row else called[name]: cell for name, cell in row.items()}
 
 
 def measured(value: Any, where: str) -> int:

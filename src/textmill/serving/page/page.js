@@ -6,11 +6,15 @@ const SHOWN_EXAMPLE = 120;
 const MOST_NEAR = 50;
 const ROWS_ASKED = 64;
 const KINDS = 12;
+const SHOWN_ROWS = 20;
+const MOST_LABELS = 20;
 const find = (id) => document.getElementById(id);
 let columns = [];
 let limits = {};
 let searches = false;
 let files = [];
+let options = [];
+let ownNames = {};
 let asked = null;
 let saved = null;
 
@@ -222,12 +226,139 @@ function generated(answer) {
   return [first, ...score, made("h3", "Alternatives"), nest("ol", "plain", lines)];
 }
 
+// -- why
+
+// The words of a row by what they do to the answer, and those of most weight with what is left.
+function reasons(answer, row) {
+  const found = answer.reasons;
+  const most = Math.max(...found.map((one) => Math.abs(one.weight)), 1e-9);
+  const parts = [made("p", "Words that speak for the answer are blue, those against it orange.", "hint")];
+  for (const name of columns.filter((column) => found.some((one) => one.column === column))) {
+    const text = marked(row[name], found.filter((one) => one.column === name));
+    [...text.querySelectorAll("mark")].forEach((mark, n) => {
+      const one = found.filter((each) => each.column === name)[n];
+      mark.className = one.weight >= 0 ? "for" : "against";
+      mark.style.setProperty("--share", Math.round((100 * Math.abs(one.weight)) / most));
+      mark.title = `${signed(one.weight)}; without it ${measure(answer, one.without)}`;
+    });
+    parts.push(text);
+  }
+  const lines = [...found].sort((a, b) => Math.abs(b.weight) - Math.abs(a.weight)).slice(0, MOST_BARS);
+  const items = lines.map((one) => {
+    const bar = made("span", undefined, one.weight >= 0 ? "bar" : "bar against");
+    bar.style.width = `${(100 * Math.abs(one.weight)) / most}%`;
+    return nest("li", "", [bar, made("span", one.text), made("span", `${signed(one.weight)} · without it ${measure(answer, one.without)}`, "score")]);
+  });
+  return nest("div", "why", [...parts, nest("ul", "bars", items)]);
+}
+
+const signed = (weight) => `${weight >= 0 ? "+" : "−"}${Math.abs(weight).toFixed(2)}`;
+const measure = (answer, value) => (typeof answer.prediction === "number" ? value.toPrecision(4) : percent(value));
+
+function why(row) {
+  const button = made("button", "Why?", "plain-button");
+  button.type = "button";
+  button.addEventListener("click", async () => {
+    button.disabled = true;
+    try {
+      button.replaceWith(reasons(await predict(row, asked?.signal, "?explain=true"), row));
+      tell("");
+    } catch (error) {
+      if (!asked?.signal.aborted) tell(reason(error));
+      button.disabled = false;
+    }
+  });
+  return button;
+}
+
+// -- a table
+
+// The first rows of CSV as lists of cells; the last one may be cut.
+function cellsOf(text, most) {
+  const rows = [[""]];
+  let quoted = false;
+  for (let at = 0; at < text.length && rows.length <= most; at++) {
+    const sign = text[at];
+    const row = rows[rows.length - 1];
+    if (quoted && sign === '"' && text[at + 1] === '"') row[row.length - 1] += text[++at];
+    else if (sign === '"') quoted = !quoted;
+    else if (sign === "," && !quoted) row.push("");
+    else if (sign === "\n" && !quoted) rows.push([""]);
+    else row[row.length - 1] += sign;
+  }
+  return rows.slice(0, -1);
+}
+
+function preview(head) {
+  const [names, ...rows] = cellsOf(head, SHOWN_ROWS + 1);
+  const own = names.lastIndexOf("prediction");
+  const cell = (tag) => (text, n) => made(tag, text.length > SHOWN_EXAMPLE ? `${text.slice(0, SHOWN_EXAMPLE)}…` : text, n === own ? "own" : "");
+  const lines = rows.map((row) => nest("tr", "", row.map(cell("td"))));
+  const table = nest("table", "", [nest("thead", "", [nest("tr", "", names.map(cell("th")))]), nest("tbody", "", lines)]);
+  const box = nest("div", "scroll", [table]);
+  box.tabIndex = 0;
+  return box;
+}
+
+// The answers come while they are computed; how many there are is told, the first ones are shown.
+async function answerTable(file, signal) {
+  if (file.size > limits.file) throw new Error(`${file.name} has ${file.size.toLocaleString("en")} bytes; at most ${limits.file.toLocaleString("en")} are read.`);
+  const type = /\.(tsv|tab)$/i.test(file.name) ? "text/tab-separated-values" : "text/csv";
+  find("answer").replaceChildren(made("p", `Reading ${file.name} …`, "hint"));
+  const response = await fetch("predict", { method: "POST", headers: { ...headers(), "Content-Type": type }, body: file, signal });
+  if (!response.ok) await read(response);
+  const parts = [];
+  const decoder = new TextDecoder();
+  let [head, bytes] = ["", 0];
+  try {
+    for (const reader = response.body.getReader(); ; ) {
+      const { done, value } = await reader.read();
+      if (done) break;
+      parts.push(value);
+      bytes += value.length;
+      if (cellsOf(head, SHOWN_ROWS + 1).length <= SHOWN_ROWS) head += decoder.decode(value, { stream: true });
+      find("answer").replaceChildren(made("p", `${bytes.toLocaleString("en")} bytes of answers so far …`, "hint"), preview(head));
+    }
+  } catch (error) {
+    if (signal.aborted) throw error;
+    throw new Error(`The answers broke off after ${bytes.toLocaleString("en")} bytes: the log of the server says why.`);
+  }
+  const save = made("a", "Save the answers as CSV", "save");
+  if (saved) URL.revokeObjectURL(saved);
+  save.href = saved = URL.createObjectURL(new Blob(parts, { type: "text/csv" }));
+  save.download = `${file.name.replace(/\.[^.]*$/, "")}.answers.csv`;
+  find("answer").replaceChildren(nest("p", "head", [made("span", `The first rows of ${file.name}, answered`), save]), preview(head));
+}
+
+// -- as a command
+
+const quoted = (text) => `'${text.replace(/'/g, "'\\''")}'`;
+
+function showCommand(type, body) {
+  const token = find("token").value.trim() ? ` -H 'Authorization: Bearer '"$TOKEN"` : "";
+  const how = type === "application/json" ? `--json ${quoted(body)}` : `-H 'Content-Type: ${type}' --data-binary @${quoted(body)}`;
+  find("curl").textContent = `curl${token} ${how} ${new URL("predict", location.href)}`;
+  find("command").hidden = false;
+}
+
+find("copy").addEventListener("click", async () => {
+  try {
+    await navigator.clipboard.writeText(find("curl").textContent);
+    find("copy").textContent = "Copied";
+  } catch {
+    getSelection().selectAllChildren(find("curl"));
+    find("copy").textContent = "Selected: press Ctrl + C";
+  }
+  setTimeout(() => (find("copy").textContent = "Copy"), 2000);
+});
+
 function show(answer, row, near, name) {
   let parts = files.length ? results(answer, name) : null;
   for (const text of TEXTS) parts = parts || text(answer, row, near);
   const whole = nest("details", "", [made("summary", "As JSON"), made("pre", JSON.stringify(answer, null, 2))]);
   whole.open = !parts;
-  find("answer").replaceChildren(...(parts || []), whole);
+  const more = options.includes("explain") && !files.length ? [why(row)] : [];
+  find("answer").replaceChildren(...(parts || []), ...more, whole);
 }
 
 // -- asking
@@ -253,8 +384,8 @@ function reason(error) {
   return error instanceof TypeError ? "The server cannot be reached." : error.message;
 }
 
-async function predict(rows, signal) {
-  const response = await fetch("predict", { method: "POST", headers: headers(), body: JSON.stringify(rows), signal });
+async function predict(rows, signal, query = "") {
+  const response = await fetch(`predict${query}`, { method: "POST", headers: headers(), body: JSON.stringify(rows), signal });
   return read(response);
 }
 
@@ -274,16 +405,26 @@ async function ask() {
     if (!columns.length) await learn();
     const row = Object.fromEntries(columns.map((name, n) => [name, find(`column-${n}`).value]));
     const file = find("file")?.files[0];
+    const table = find("table").files[0];
+    find("command").hidden = true;
+    if (table) {
+      await answerTable(table, mine.signal);
+      showCommand(/\.(tsv|tab)$/i.test(table.name) ? "text/tab-separated-values" : "text/csv", table.name);
+      tell("");
+      return;
+    }
     const answer = await (file ? readFile(file, mine.signal) : predict(row, mine.signal));
     const near = searches ? await nearest(answer.prediction, mine.signal) : [];
     tell("");
     show(answer, row, near, file?.name ?? "answer");
+    showCommand(...(file ? ["application/octet-stream", file.name] : ["application/json", JSON.stringify(row)]));
   } catch (error) {
     if (mine.signal.aborted) return;
     find("answer").replaceChildren();
     tell(reason(error));
+  } finally {
+    if (asked === mine) send.removeAttribute("aria-busy");
   }
-  if (asked === mine) send.removeAttribute("aria-busy");
 }
 
 // -- the texts nearest to a vector
@@ -347,7 +488,7 @@ function search() {
 
 function field(name, number) {
   const id = `column-${number}`;
-  const label = made("label", name);
+  const label = made("label", ownNames[name] ?? name);
   const text = made("textarea");
   label.htmlFor = text.id = id;
   text.rows = columns.length > 1 && number === 0 ? 2 : 5;
@@ -366,6 +507,45 @@ function fileField() {
   return nest("div", "field", [label, file]);
 }
 
+// A table is asked about at once, wherever on the page it is dropped; whoever types asks about the text.
+function takeTables() {
+  const field = find("table");
+  find("table-field").hidden = false;
+  field.addEventListener("change", () => field.files.length && ask());
+  columns.forEach((_, n) => find(`column-${n}`).addEventListener("input", () => (field.value = "")));
+  document.addEventListener("dragover", (event) => {
+    event.preventDefault();
+    document.body.classList.add("dropping");
+  });
+  document.addEventListener("dragleave", (event) => event.relatedTarget ?? document.body.classList.remove("dropping"));
+  document.addEventListener("drop", (event) => {
+    event.preventDefault();
+    document.body.classList.remove("dropping");
+    if (!event.dataTransfer.files.length) return;
+    field.files = event.dataTransfer.files;
+    ask();
+  });
+}
+
+function showCard(card) {
+  const count = (number) => number.toLocaleString("en");
+  const rows = Object.entries(card.data?.rows ?? {}).map(([name, number]) => joined([`${name.replace("_data", "")}: ${count(number)} rows`, card.data.files[name]]));
+  const { name, value, interval } = card.metric ?? {};
+  const share = (part) => (interval ? percent(part) : part.toPrecision(4));
+  const some = card.labels?.slice(0, MOST_LABELS).join(", ");
+  const more = card.labels?.length > MOST_LABELS ? ` and ${count(card.labels.length - MOST_LABELS)} more` : "";
+  const facts = {
+    Recipe: card.recipe,
+    Labels: card.labels && `${some}${more}`,
+    Data: rows.join("; "),
+    Quality: name && `${name} ${share(value)}${interval ? ` (95 % interval ${share(interval[0])} to ${share(interval[1])})` : ""}, on the validation data`,
+    Trained: card.trained,
+  };
+  const lines = Object.entries(facts).filter(([, text]) => text).map(([fact, text]) => nest("div", "", [made("dt", fact), made("dd", text)]));
+  find("card-list").replaceChildren(...lines);
+  find("card").hidden = !lines.length;
+}
+
 function example(row) {
   const text = columns.map((name) => row[name]).map((cell) => (Array.isArray(cell) ? cell.join(cell.some((part) => /\s/.test(part)) ? "\n" : " ") : String(cell)));
   const whole = text.join(" — ");
@@ -374,6 +554,7 @@ function example(row) {
   button.addEventListener("click", () => {
     columns.forEach((_, n) => (find(`column-${n}`).value = text[n]));
     if (files.length) find("file").value = "";
+    find("table").value = "";
     ask();
     find("question").scrollIntoView({ block: "nearest" });
   });
@@ -383,10 +564,14 @@ function example(row) {
 async function learn() {
   const model = await read(await fetch("model", { headers: headers() }));
   [columns, limits, searches, files] = [model.columns, model.limits, model.vectors, model.files];
+  options = model.options;
+  ownNames = Object.fromEntries(Object.entries(model.own_names).map(([own, name]) => [name, own]));
   document.title = `${model.name} · textmill`;
   find("name").textContent = model.name;
   find("fields").replaceChildren(...columns.map(field), ...(searches ? [search()] : []));
   if (files.length) find("fields").append(fileField());
+  if (model.tables) takeTables();
+  showCard(model.card);
   find("examples-list").replaceChildren(...model.examples.map(example));
   find("examples").hidden = !model.examples.length;
   tell("");

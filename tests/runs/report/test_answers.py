@@ -177,3 +177,6 @@ def test_figures_are_written_as_pictures(tmp_path, capsys):
                 assert ET.fromstring(path.read_text()).tag.endswith("svg")
             else:
                 assert path.read_bytes().startswith(b"\x89PNG")
+    empty = made_run(tmp_path / "empty", steps=(10,))
+    assert main(["runs", "figures", str(empty), "--output", str(tmp_path / "none")]) == 2
+    assert "empty has nothing to draw" in capsys.readouterr().err

@@ -134,15 +134,11 @@ def _frame(row: Row, columns: Columns) -> Answered | None:
     if "predicted_intent" not in row:
         return None
     given, text = str(row["predicted_intent"]), plain(row[columns.inputs[0]])[0].text
-    gold = [row[name] for name in columns.targets if name in row]
-    # The intent is the target that is one word; the other one has the slots.
-    intents = [str(cell) for cell in gold if len(words_of(cell)) == 1 and "-" not in str(cell)]
-    intent = next((cell for cell in intents if cell == given), next(iter(intents), ""))
-    tags = next((words_of(c) for c in gold if len(words_of(c)) == len(text.split())), None)
+    intent, tags = str(row[columns.targets[0]]), words_of(row[columns.targets[1]])
     slots = [(s["start"], s["end"], str(s["label"])) for s in row["predicted_slots"]]
     wanted: tuple[Part, ...] = (Part(f"{intent}: "),)
     right = None
-    if tags is not None:
+    if len(tags) == len(text.split()):  # else they are spans of characters
         places = _places(text.split())
         spans = [(places[s.start][0], places[s.end - 1][1], s.kind) for s in _spans(tags)]
         joint = " ".join(text.split())

@@ -1,19 +1,21 @@
 """The figures of a report as files, PNG or SVG, drawn by matplotlib from the same summary."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Sequence
 from functools import partial
 from importlib.util import find_spec
 from io import BytesIO
 from pathlib import Path
 from typing import Any
 
-from textmill.errors import MissingExtraError
+from textmill.errors import MissingExtraError, UserError
 from textmill.run_folder.record import Record
 from textmill.runs.report.summarize import summarize
-from textmill.runs.report.summary import Confusion, Figure, Point, Series
+from textmill.runs.report.summary import Confusion, Figure
 from textmill.runtime.files import write_atomic
 
+LETTERS = 60
+"""Of the names below bars: more are written aslant."""
 COLOURS = ("#1f5fa8", "#c2620a", "#2a7d46", "#7a4bb0")
 NOT_IN_NAMES = re.compile(r"[^\w-]+")
 STYLE = {
@@ -34,6 +36,8 @@ def write_figures(run: Path, output: Path, form: str = "png") -> list[Path]:
     drawn: dict[str, Any] = {each.name: partial(_drawing, figure=each) for each in summary.drawings}
     if summary.confusion:
         drawn["confusion"] = partial(_matrix, found=summary.confusion)
+    if not drawn:
+        raise UserError(f"{run} has nothing to draw: no value was measured twice, no row answered.")
     output.mkdir(parents=True, exist_ok=True)
     for name, draw in drawn.items():
         with mpl.rc_context(STYLE):
@@ -49,49 +53,42 @@ def write_figures(run: Path, output: Path, form: str = "png") -> list[Path]:
 
 
 def _drawing(axes: Any, figure: Figure) -> None:
-    axes.set(
-        title=figure.title, xlabel=figure.x, ylabel="" if figure.y == figure.name else figure.y
-    )
-    for series, colour in zip(figure.series, COLOURS * len(figure.series), strict=False):
-        xs, ys = [p.x for p in series.points], [p.y for p in series.points]
-        label = series.name if len(figure.series) > 1 else None
+    y = "" if figure.y == figure.name else figure.y
+    axes.set(title=figure.title, xlabel=figure.x, ylabel=y)
+    several = len(figure.series) > 1
+    for number, series in enumerate(figure.series):
+        colour = COLOURS[number % len(COLOURS)]
+        style = {"color": colour, "label": series.name if several else None}
+        xs: Sequence[Any] = [point.x for point in series.points]
+        ys = [point.y for point in series.points]
         if figure.kind == "bar":
-            axes.bar(range(len(xs)), ys, color=colour, alpha=0.6, label=label)
-            axes.set_xticks(
-                range(len(xs)),
-                xs,
-                rotation=45 if len(xs) > 8 else 0,
-                ha="right" if len(xs) > 8 else "center",
-            )
-            xs = list(range(len(xs)))
+            names, xs = xs, range(len(xs))
+            axes.bar(xs, ys, alpha=0.6, **style)
+            slanted = sum(len(str(name)) for name in names) > LETTERS
+            turned = {"rotation": 45, "ha": "right"} if slanted else {}
+            axes.set_xticks(xs, names, **turned)
         elif figure.kind == "scatter":
-            axes.scatter(xs, ys, color=colour, alpha=0.4, s=14, label=label)
+            axes.scatter(xs, ys, alpha=0.4, s=14, **style)
         else:
-            axes.plot(
-                xs, ys, color=colour, marker="o" if len(xs) <= 40 else "", markersize=3, label=label
-            )
-        for x, low, high in _bounds(xs, series):
-            axes.plot([x, x], [low, high], color="#333333", linewidth=1)
+            axes.plot(xs, ys, marker="o" if len(xs) <= 40 else "", markersize=3, **style)
+        for x, point in zip(xs, series.points, strict=True):
+            if point.low is not None:
+                axes.vlines(x, point.low, point.high, color="#333333", linewidth=1)
     if figure.diagonal:
         axes.axline((0, 0), slope=1, color="#888888", linestyle=":")
     if figure.mark is not None:
         axes.axvline(figure.mark, color="#333333", linestyle="--", linewidth=1)
     if figure.decades:
         axes.set_yscale("log")
-    if figure.share:
-        axes.yaxis.set_major_formatter(lambda value, _: f"{100 * value:.3g} %")
-        axes.set_ylim(top=min(1.0, axes.get_ylim()[1]))
+        axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
     if figure.zero:
         axes.set_ylim(bottom=min(0.0, *(p.y for s in figure.series for p in s.points)))
-    if len(figure.series) > 1:
+    if figure.share:
+        for axis in (axes.yaxis, *([axes.xaxis] if figure.diagonal else [])):
+            axis.set_major_formatter(lambda value, _: f"{100 * value:.3g} %")
+        axes.set_ylim(top=min(1.02, axes.get_ylim()[1]))
+    if several:
         axes.legend(frameon=False)
-
-
-def _bounds(xs: list[Any], series: Series) -> Iterator[tuple[Any, float, float]]:
-    point: Point
-    for x, point in zip(xs, series.points, strict=True):
-        if point.low is not None and point.high is not None:
-            yield x, point.low, point.high
 
 
 def _matrix(axes: Any, found: Confusion) -> None:

@@ -147,14 +147,14 @@ def page(
         "base-uri 'none'; form-action 'none'"
     )
     tone = {"finished": "good", "failed": "bad"}.get(state, "dim")
+    badge = tag("span", Markup(text(state, most=40)), cls=f"state {tone}") if state else ""
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">\n'
         f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         '<meta name="color-scheme" content="light dark">\n'
         f"<title>{text(title, most=120)}</title>\n<style>{style}</style></head>\n<body><main>\n"
-        f'<header><h1>{text(title, most=120)} <span class="state {tone}">{text(state, most=40)}'
-        f"</span></h1><p>{text(lead)}</p></header>\n"
+        f"<header><h1>{text(title, most=120)} {text(badge)}</h1><p>{text(lead)}</p></header>\n"
         + "\n".join(part.html for part in content if part.html)
         + f"\n<footer>{text(note)}</footer></main>\n"
         + "".join(f"<script>{script}</script>\n" for script in scripts)

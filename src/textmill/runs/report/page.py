@@ -253,7 +253,8 @@ def _answers(summary: RunSummary, room: int) -> Markup:
     elif any(answer.sure is not None for answer in answers):
         order = ", the surest first"
     count = len(answers) - right
-    note = f"{len(shown[False]):,} of {count:,} {what}{order}. {summary.kept_in}"
+    note = f"{len(shown[False]):,} of {count:,} {what}{order}." if count else "All are right."
+    note += f" {summary.kept_in}"
     button = tag("button", "Show all", type="button", id="all")
     status = tag("p", tag("span", role="status"), " ", button, id="chosen", hidden=True)
     parts = [tag("p", note, cls="hint"), status, *unfolded(shown[False])]

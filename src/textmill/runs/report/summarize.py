@@ -77,12 +77,8 @@ def summarize(run: Record, against: Record | None, facts: Mapping[str, Any]) -> 
     result = mapping(facts, "result") or mapping(recorded, "result")
     run = replace(run, kept_step=facts.get("kept_step") or used_step(result) or run.kept_step)
     split, path = _predictions(run)
-    rows = list(read_lines(path, MOST_ANSWERS)) if path else []
     known = _known_of(run, f"{split}_data")
-    columns = Columns.of(known)
-    kind = kind_of(rows[0], columns) if rows else None
-    answers = [read_row(row, columns, kind) for row in rows] if kind else []
-    answers.sort(key=_interest)
+    answers, columns, kind = _answers(run, split, path)
     curves, calibrated = _curves(run), _calibrated(run)
     metric, _ = selected_by(run.info)
     scores, measured = _labels(run, split), _measured(run, split, kind, answers)
@@ -95,7 +91,6 @@ def summarize(run: Record, against: Record | None, facts: Mapping[str, Any]) -> 
         place=" · ".join(filter(None, (str(run.path), f"key {run.info.get('key', '')}", reason))),
         measured=measured,
         facts=_facts(run, split, measured, result),
-        split=f"{split}_data",
         weights=_weights(run),
         curve=next((c for c in curves if c.name == metric and _drawn(c)), None),
         curves=tuple(c for c in curves if _drawn(c)),
@@ -112,6 +107,25 @@ def summarize(run: Record, against: Record | None, facts: Mapping[str, Any]) -> 
             *_environment(run),
         ),
     )
+
+
+def _answers(
+    run: Record, split: str, path: Path | None
+) -> tuple[list[Answered], Columns, Kind | None]:
+    """The rows of a file, with their columns and kind; of several tasks each has its own."""
+    readers: dict[str, tuple[Columns, Kind | None]] = {}
+    answers = []
+    for row in read_lines(path, MOST_ANSWERS) if path else ():
+        of_task = _known_of(run, name := f"{row.get('source')}.{split}_data")
+        if (data := name if of_task else f"{split}_data") not in readers:
+            columns = Columns.of(of_task or _known_of(run, data))
+            readers[data] = columns, kind_of(row, columns)
+        columns, kind = readers[data]
+        if kind is not None:
+            answers.append(read_row(row, columns, kind))
+    answers.sort(key=_interest)
+    columns, kind = next(iter(readers.values())) if len(readers) == 1 else (Columns(), None)
+    return answers, columns, kind
 
 
 def _interest(answer: Answered) -> tuple[bool, float, float]:
@@ -482,21 +496,12 @@ def _data(run: Record) -> list[FactTable]:
         for row in read_lines(run.path / "bad_rows.jsonl", SAMPLES)
     ]
     header = ("data", "rows", "bad rows", "batches", "padding", "content")
+    of_lengths = ("data", "column", "least", "median", "95 % below", "most")
+    of_bad = ("place", "reason", "text")
     return [
         *_table("Data", header, rows, (1, 2, 3, 4)),
-        *_table(
-            "Tokens of a row",
-            ("data", "column", "least", "median", "95 % below", "most"),
-            lengths,
-            (2, 3, 4, 5),
-            folded=True,
-        ),
-        *_table(
-            "Bad rows (the first; all are in bad_rows.jsonl)",
-            ("place", "reason", "text"),
-            bad,
-            folded=True,
-        ),
+        *_table("Tokens of a row", of_lengths, lengths, (2, 3, 4, 5), folded=True),
+        *_table("Bad rows (all are in bad_rows.jsonl)", of_bad, bad, folded=True),
     ]
 
 
@@ -504,9 +509,8 @@ def difference(first: Record, second: Record, *, folded: bool = True) -> FactTab
     """What differs between two runs."""
     rows = [(line.name, line.first, line.second, line.change) for line in compare(first, second)]
     title = f"Against {first.path} (A; this run is B)" if folded else "Differences"
-    return FactTable(
-        title, ("", "A", "B", "B - A"), tuple(rows[:MOST_DIFFERENCES]), (1, 2, 3), folded
-    )
+    header = ("", "A", "B", "B - A")
+    return FactTable(title, header, tuple(rows[:MOST_DIFFERENCES]), (3,), folded)
 
 
 def _environment(run: Record) -> list[FactTable]:

@@ -153,8 +153,6 @@ class RunSummary:
     """The run folder and its key, and why the run ended early."""
     measured: MainValue | None
     facts: tuple[tuple[str, str], ...]
-    split: str
-    """The data that the answers are of, as ``valid_data``."""
     weights: str
     """Whose answers these are, as ``the weights of step 20``."""
     curve: Figure | None

@@ -43,7 +43,9 @@ function axes(svg, of, [x, y], width) {
   const digits = Math.max(0, Math.ceil(-2 - Math.log10(d3.tickStep(...y.domain(), 5)) - 1e-9));
   const fine = "share" in of ? percent(digits) : short;
   const left = d3.axisLeft(y).ticks(5, "decades" in of ? "~g" : undefined).tickSize(MARGIN.left + MARGIN.right - width).tickPadding(8);
-  svg.append("g").attr("transform", `translate(${MARGIN.left},0)`).call("decades" in of ? left : left.tickFormat(fine)).select(".domain").remove();
+  svg.append("g").attr("transform", `translate(${MARGIN.left},0)`).call("decades" in of ? left : left.tickFormat(fine));
+  svg.selectAll(".domain").remove();
+  svg.selectAll(".tick").filter(function () { return !this.textContent; }).remove(); // of a logarithmic axis
   const below = d3.axisBottom(x).tickSize(0).tickPadding(8);
   if (of.kind === "bar") {
     const every = Math.ceil((x.domain().length * 46) / (width - MARGIN.left - MARGIN.right));

@@ -13,6 +13,7 @@ from typing import TypeVar
 
 import pytest
 from reportlab.lib.pdfencrypt import StandardEncryption
+from reportlab.pdfbase.pdfmetrics import stringWidth
 from reportlab.pdfgen.canvas import Canvas
 
 from tests.pipelines.documents import hostile_pdfs
@@ -31,6 +32,7 @@ from textmill.pipelines.documents.page_layout import written
 from textmill.pipelines.documents.pdf_worker import _characters
 
 T = TypeVar("T")
+FONT = ("Helvetica", 12)
 PAPER = paper(WRITTEN_AGAINST["journal, numbered, 2 col."], seed=3).content
 
 
@@ -196,10 +198,28 @@ def test_what_runs_upwards_is_read_and_a_stamp_beside_it_is_not() -> None:
     assert read_pdf(file.getvalue()).text == "What the page says at length."
 
 
-def test_ligatures_and_accents_are_letters() -> None:
+def test_ligatures_are_letters() -> None:
     assert written("e\ufb03cient  \ufb02ow") == "efficient flow"
-    assert written("G¨odel, Poincar´e, Erd˝os") == "Gödel, Poincaré, Erdős"
     assert written("x² and a\u00adb") == "x² and ab"
+    assert written("53:252{263, a{b") == "53:252–263, a{b"
+
+
+def test_an_accent_belongs_to_the_letter_that_it_is_drawn_over() -> None:
+    """Whether it is drawn before its letter, after it, or once the line is written."""
+    file = io.BytesIO()
+    canvas = Canvas(file)
+
+    def over(start: str, accent: str, letter: str, raised: float = 0) -> None:
+        middle = (stringWidth(letter, *FONT) - stringWidth(accent, *FONT)) / 2
+        canvas.drawString(100 + stringWidth(start, *FONT) + middle, 400 + raised, accent)
+
+    over("", "´", "E", raised=2.5)
+    canvas.drawString(100, 400, "E. G")
+    over("E. G", "¨", "o")
+    canvas.drawString(100 + stringWidth("E. G", *FONT), 400, "odel and a Francois’ e")
+    over("E. Godel and a Fran", "¸", "c")
+    canvas.save()
+    assert read_pdf(file.getvalue()).text == "É. Gödel and a François’ e"
 
 
 def test_letters_beyond_16_bits_are_whole() -> None:

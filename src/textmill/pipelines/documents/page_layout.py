@@ -269,30 +269,21 @@ PLAIN = {
     **dict.fromkeys((0x2028, 0x2029, 0x85), " "),
 }
 """What is the same character to whoever reads; no superscript becomes a digit."""
-ACCENTS = {
-    "´": "\u0301", "`": "\u0300", "¨": "\u0308", "ˆ": "\u0302", "˜": "\u0303", "¸": "\u0327",
-    "ˇ": "\u030c", "˚": "\u030a", "¯": "\u0304", "˘": "\u0306", "˙": "\u0307", "˝": "\u030b",
-}  # fmt: skip
-"""Accents that TeX's first fonts write as characters of their own, before the letter."""
-ACCENTED = re.compile(f"([{''.join(ACCENTS)}]) ?([A-Za-zı])")
+TEX_DASH = re.compile(r"(?<=\d)\{(?=\d|$)")
+"""A dash between numbers, as it is in TeX's first fonts where they do not say what it is."""
 
 
 def written(text: str) -> str:
-    r"""Text as one types it: ligatures as letters, accents on theirs, one space between words.
+    r"""Text as one types it: ligatures as letters, one space between words.
 
     A soft hyphen stays only at the end, where it says that a word goes on.
     """
     text = " ".join(text.translate(PLAIN).split())
     text = text.replace("\u00ad", "") + "\u00ad" * text.endswith("\u00ad")
+    text = TEX_DASH.sub("–", text)
     if not text.isascii():
-        text = unicodedata.normalize("NFC", ACCENTED.sub(_accented, text))
+        text = unicodedata.normalize("NFC", text)
     return text
-
-
-def _accented(match: re.Match[str]) -> str:
-    letter = match[2].replace("ı", "i")
-    whole = unicodedata.normalize("NFC", letter + ACCENTS[match[1]])
-    return whole if len(whole) == 1 else match[0]
 
 
 ROWS = 3

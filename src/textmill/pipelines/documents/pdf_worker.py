@@ -12,10 +12,13 @@ import math
 import mmap
 import signal
 import sys
+import unicodedata
+from bisect import bisect_left
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import fields
 from operator import attrgetter
-from typing import Any
+from typing import Any, NamedTuple
 
 from textmill.pipelines.documents.document import Document, Line, Passage
 from textmill.pipelines.documents.page_layout import PlacedWord, page_lines, without_running_heads
@@ -28,6 +31,29 @@ SAME_LINE = 0.1
 """Of the size: by how much characters of one word differ in height."""
 FAR = 2.0
 """Of the size: a jump within a word that no writing has."""
+ACCENTS = {code: chr(code) for code in range(0x300, 0x332)} | {
+    0xB4: "\u0301", 0x60: "\u0300", 0xA8: "\u0308", 0x7F: "\u0308", 0x2C6: "\u0302",
+    0x2DC: "\u0303", 0xB8: "\u0327", 0x2C7: "\u030c", 0x2DA: "\u030a", 0xAF: "\u0304",
+    0x2D8: "\u0306", 0x2D9: "\u0307", 0x2DD: "\u030b",
+}  # fmt: skip
+"""Accents as characters of their own, as TeX's first fonts have them, and what a letter has."""
+TEX = {
+    **{code: 0xFB00 + code - 0x0B for code in range(0x0B, 0x10)},
+    **{code: 0xFB00 + code - 0x1B for code in range(0x1B, 0x20)},
+    0x15: ord("–"), 0x16: ord("—"),
+}  # fmt: skip
+"""Ligatures and dashes of TeX's encodings OT1 and T1, where a font does not say what they are."""
+PLAIN_I = {0x131: 0x69, 0x237: 0x6A}
+"""Letters that have their dot only without an accent."""
+DRAWN_OVER = 0
+"""In place of an accent that its letter has."""
+ROW = 6.0
+"""Points: rows of letters that are looked at for an accent, beside the two nearest."""
+RAISED = 0.5
+"""Of its height: by how much an accent is drawn higher than its letter, at most."""
+ASCENDER, MOST_HIGH = 0.7, 3.0
+"""Of the size: how high letters are drawn, and how high no font says that they are. TeX's fonts of
+pictures (Type 3) say 0.24 points; nine words of ten are no higher than those with an ascender."""
 BOLD = ("bold", "black", "heavy", "demi", "cmbx", "medi")
 """What names of bold fonts have; ``medi`` is the bold of Nimbus, as LaTeX embeds it."""
 
@@ -44,22 +70,35 @@ SCANNED = (
 )
 
 
+class _Character(NamedTuple):
+    """A character of a page: its UTF-16 unit and place; lengths are in points, y grows upwards."""
+
+    at: int
+    code: int
+    x: float
+    y: float
+    """Of its origin, on the baseline."""
+    box: tuple[float, float, float, float]
+    """Left, bottom, right, top."""
+
+
 class _Word:
     """Characters that stand together."""
 
-    def __init__(self, at: int, space: bool, box: tuple[float, float, float, float]) -> None:
-        self.at, self.space, self.codes = at, space, list[int]()
-        self.left, self.bottom, self.right, self.top = box
+    def __init__(self, first: _Character, space: bool) -> None:
+        self.at, self.x, self.y, self.space = first.at, first.x, first.y, space
+        self.codes = list[int]()
+        self.left, self.bottom, self.right, self.top = first.box
 
-    def takes(self, box: tuple[float, float, float, float]) -> bool:
+    def takes(self, other: _Character) -> bool:
         """Whether a character belongs to it, and if so has it.
 
         It stands beside the others, whichever way the text runs.
         """
-        left, bottom, right, top = box
+        left, bottom, right, top = other.box
         height, width = self.top - self.bottom, self.right - self.left
-        level = abs(bottom - self.bottom) + abs(top - self.top) <= SAME_LINE * height
-        upright = abs(left - self.left) + abs(right - self.right) <= SAME_LINE * width
+        level = abs(other.y - self.y) <= SAME_LINE * height
+        upright = abs(other.x - self.x) <= SAME_LINE * width
         jumps = level and not self.left - FAR * height <= left <= self.right + FAR * height
         if jumps or not (level or upright):
             return False
@@ -68,27 +107,73 @@ class _Word:
         return True
 
 
-def _words(raw: Any, text: Any, count: int) -> Iterator[_Word]:
-    rect = raw.FS_RECTF()
+def _page_characters(raw: Any, text: Any, count: int) -> list[_Character]:
+    rect, x, y = raw.FS_RECTF(), ctypes.c_double(), ctypes.c_double()
     pointer = ctypes.byref(rect)
-    unicode_of, box_of = raw.FPDFText_GetUnicode, raw.FPDFText_GetLooseCharBox
-    word: _Word | None = None
-    space = True
+    unicode_of, box_of, origin_of = (
+        raw.FPDFText_GetUnicode, raw.FPDFText_GetLooseCharBox, raw.FPDFText_GetCharOrigin,
+    )  # fmt: skip
+    found = list[_Character]()
     for at in range(count):
         code = unicode_of(text, at)
-        if code <= 32 and code != HYPHEN:
+        box_of(text, at, pointer)
+        origin_of(text, at, x, y)
+        if code in TEX and rect.right > rect.left:  # what PDFium adds has no width
+            code = TEX[code]
+        box = (rect.left, rect.bottom, rect.right, rect.top)
+        found.append(_Character(at, code, x.value, y.value, box))
+    return found
+
+
+def _words(characters: Sequence[_Character]) -> Iterator[_Word]:
+    """Words, with each accent that was drawn over a letter in that letter."""
+    composed = _accented(characters)
+    word: _Word | None = None
+    space, accent = True, False
+    for each in characters:
+        if each.code <= 32 and each.code != HYPHEN:
             space = True
             continue
-        box_of(text, at, pointer)
-        box = (rect.left, rect.bottom, rect.right, rect.top)
-        if space or word is None or word.codes[-1] == HYPHEN or not word.takes(box):
+        code = composed.get(each.at, each.code)
+        if code == DRAWN_OVER:
+            accent = True
+            continue
+        if space and accent and word is not None:  # PDFium has taken the way back for a space
+            space = not abs(each.box[0] - word.right) <= SAME_LINE * (word.top - word.bottom)
+        if space or word is None or word.codes[-1] == HYPHEN or not word.takes(each):
             if word is not None:
                 yield word
-            word = _Word(at, space, box)
+            word = _Word(each, space)
         word.codes.append(code)
-        space = False
+        space = accent = False
     if word is not None:
         yield word
+
+
+def _accented(characters: Sequence[_Character]) -> dict[int, int]:
+    """Letters with the accents drawn over them, by place; of these accents, DRAWN_OVER."""
+    accents = [each for each in characters if each.code in ACCENTS]
+    if not accents:
+        return {}
+    rows = defaultdict[int, list[tuple[float, int, _Character]]](list)
+    for each in characters:
+        if chr(min(each.code, 0xFFFF)).isalpha() and math.isfinite(each.y):
+            rows[int(each.y / ROW)].append((each.box[0], each.at, each))
+    for row in rows.values():
+        row.sort()
+    found = dict[int, int]()
+    for accent in filter(lambda each: math.isfinite(each.y), accents):
+        middle = (accent.box[0] + accent.box[2]) / 2
+        for row in (rows[int(accent.y / ROW) + way] for way in (0, -1, 1)):
+            place = bisect_left(row, (middle,))
+            for _, at, letter in row[max(place - 2, 0) : place]:
+                near = abs(letter.y - accent.y) <= RAISED * (accent.box[3] - accent.box[1])
+                if near and middle <= letter.box[2] and accent.at not in found:
+                    base = found.get(at) or PLAIN_I.get(letter.code) or letter.code
+                    whole = unicodedata.normalize("NFC", chr(base) + ACCENTS[accent.code])
+                    if len(whole) == 1:
+                        found[at], found[accent.at] = ord(whole), DRAWN_OVER
+    return found
 
 
 def _characters(codes: list[int]) -> str:
@@ -112,11 +197,11 @@ def page_words(raw: Any, page: Any, most: int) -> list[tuple[Any, ...]]:
     try:
         if (count := raw.FPDFText_CountChars(text)) > most:
             raise ValueError(f"{count:,} characters on one page are more than the {most:,} allowed")
-        x, y, matrix = ctypes.c_double(), ctypes.c_double(), raw.FS_MATRIX()
+        matrix = raw.FS_MATRIX()
         name, flags = ctypes.create_string_buffer(128), ctypes.c_int()
         found: list[list[tuple[Any, ...]]] = [[], [], [], []]
-        for word in _words(raw, text, count):
-            raw.FPDFText_GetCharOrigin(text, word.at, x, y)
+        heights = defaultdict[float, list[float]](list)
+        for word in _words(_page_characters(raw, text, count)):
             raw.FPDFText_GetMatrix(text, word.at, matrix)
             raw.FPDFText_GetFontInfo(text, word.at, name, 128, flags)
             scale = math.hypot(matrix.c, matrix.d) or 1.0
@@ -124,17 +209,32 @@ def page_words(raw: Any, page: Any, most: int) -> list[tuple[Any, ...]]:
             turn = round(math.atan2(matrix.b, matrix.a) / (math.pi / 2)) % 4
             bold = any(each in name.value.decode("latin-1").lower() for each in BOLD)
             left, bottom, right, top = word.left, word.bottom, word.right, word.top
+            heights[size].append(right - left if turn % 2 else top - bottom)
             places = (
-                (left, right, -y.value),
-                (bottom, top, x.value),
-                (-right, -left, y.value),
-                (-top, -bottom, -x.value),
+                (left, right, -word.y),
+                (bottom, top, word.x),
+                (-right, -left, word.y),
+                (-top, -bottom, -word.x),
             )
-            numbers = tuple(round(n, 1) if math.isfinite(n) else 0.0 for n in (*places[turn], size))
-            found[turn].append((_characters(word.codes), *numbers, bold, word.space))
+            found[turn].append((_characters(word.codes), *places[turn], size, bold, word.space))
     finally:
         raw.FPDFText_ClosePage(text)
-    return max(found, key=lambda words: sum(len(word[0]) for word in words))
+    sizes = {size: _letter_size(size, sorted(own)) for size, own in heights.items()}
+    words = max(found, key=lambda words: sum(len(word[0]) for word in words))
+    return [
+        (word, *(_rounded(n) for n in (*places, sizes[size])), bold, space)
+        for word, *places, size, bold, space in words
+    ]
+
+
+def _letter_size(size: float, heights: Sequence[float]) -> float:
+    """The size of a font by what it says; of letters drawn as pictures, by how high they are."""
+    high = heights[9 * len(heights) // 10]
+    return high / ASCENDER if high > MOST_HIGH * size else size
+
+
+def _rounded(length: float) -> float:
+    return round(length, 1) if math.isfinite(length) else 0.0
 
 
 def _limit(memory: int, seconds: int) -> None:

@@ -2,8 +2,11 @@
 
 import csv
 import io
+import json
 import random
+import re
 import shlex
+from pathlib import Path
 
 import pytest
 
@@ -72,6 +75,31 @@ def test_a_file_that_is_read_wrongly_is_told_with_all_its_settings_at_once(ticke
     assert main([*command, *words, "train_data.max_bad_rows=0.01"]) == 2
     assert "6 of 306 rows are bad, and 3 are allowed" in capsys.readouterr().err
     assert main([*command, *words, "train_data.max_bad_rows=0.02"]) == 0
+
+
+@pytest.mark.parametrize(
+    ("kind", "before", "after"),
+    [
+        ("labels", r"labels: .*", ""),
+        ("labels", "classification/ngrams", "classification/docnn"),
+        ("grade", "classification/ngrams", "regression/ngrams"),
+        ("pair", "pairs/ngrams", "pairs/classification"),
+    ],
+)
+def test_a_guess_is_a_word_to_change(tmp_path, monkeypatch, kind, before, after):
+    monkeypatch.chdir(tmp_path)
+    chance = random.Random(5)
+    rows = [*rows_of("label" if kind == "grade" else kind, chance, 120)]
+    with Path("rows.jsonl").open("w") as file:
+        for row in rows:
+            if kind == "grade":
+                row["label"] = chance.randrange(1, 6)
+            file.write(json.dumps(row) + "\n")
+    assert main(["new", "rows.jsonl"]) == 0
+    changed, count = re.subn(before, after, Path("rows.yaml").read_text(), count=1)
+    assert count == 1
+    Path("rows.yaml").write_text(changed)
+    assert main(["check", "rows.yaml"]) == 0
 
 
 def test_no_recipe_is_overwritten(tickets, capsys):

@@ -10,31 +10,18 @@ from textmill.data.look.guess import Guess, Task
 from textmill.data.look.sample import Sample
 
 COMMENT = 150
+LINEAR = "a linear model, in seconds"
 EXPERIMENTS: dict[Task, tuple[str, str]] = {
-    "label": (
-        "classification/ngrams",
-        "a label for a text: a linear model, in seconds; a neural network: classification/docnn",
-    ),
-    "labels": (
-        "classification/ngrams",
-        "several labels for a text: a linear model, in seconds; a network: classification/docnn",
-    ),
-    "number": ("regression/ngrams", "a number for a text: a linear model, in seconds"),
-    "pair": (
-        "pairs/ngrams",
-        "a label for two texts: a linear model, in seconds; an LSTM: pairs/classification",
-    ),
-    "pair number": ("similarity/ngrams", "a number for two texts: a linear model, in seconds"),
-    "texts": (
-        "translation/tatoeba",
-        "a text for a text; if it is a summary: summarization/scitldr, a parse: parsing/cogs",
-    ),
-    "tags": (
-        "tagging/bilstm",
-        "a tag for each word; if B- and I- mark spans: tagging/ner",
-    ),
+    "label": ("classification/ngrams", f"{LINEAR}; a neural network: classification/docnn"),
+    "labels": ("classification/ngrams", f"{LINEAR}; a neural network: classification/docnn"),
+    "number": ("regression/ngrams", LINEAR),
+    "pair": ("pairs/ngrams", f"{LINEAR}; an LSTM: pairs/classification"),
+    "pair number": ("similarity/ngrams", LINEAR),
+    "texts": ("translation/tatoeba", "a summary: summarization/scitldr; a parse: parsing/cogs"),
+    "tags": ("tagging/bilstm", "a tag for each word; if B- and I- mark spans: tagging/ner"),
     "spans": ("tagging/ner", "tags that mark spans; if they mark none: tagging/bilstm"),
 }
+"""The experiment for each task, and others for the same."""
 AMOUNTS = {"label": "regression/ngrams", "pair": "similarity/ngrams"}
 """The experiment that learns grades as amounts."""
 
@@ -66,9 +53,9 @@ def file_recipe(path: Path, sample: Sample, guess: Guess, facts: Facts) -> str:
         note = f"{facts.bad:,} of {facts.total:,} rows; empty or unreadable, and left out"
         rows.append((f"  max_bad_rows: {share}", note))
     if guess.task == "labels":
-        rows += [("labels:", ""), ("  multiple: true", "")]
-        if guess.separator:
-            rows.append((f"  separator: {json.dumps(guess.separator)}", ""))
+        separator = f", separator: {json.dumps(guess.separator)}" if guess.separator else ""
+        note = "a cell has several labels; if it is one label, leave this line out"
+        rows.append((f"labels: {{multiple: true{separator}}}", note))
     return "".join(f"{line}{_comment(note)}\n" for line, note in rows)
 
 

@@ -55,8 +55,9 @@ def rows_of(kind: str, chance: random.Random, count: int) -> Iterator[dict[str, 
             "date": f"2026-0{1 + n % 9}-1{n % 10}",
             "status": chance.choice(["on", "off"]),
         }
-        if kind == "pair":
+        if kind in ("pair", "number"):
             row.pop("status")  # without names nothing tells which is the label
+        if kind == "pair":
             yield row | {
                 "text1": said[0],
                 "text2": said[1],

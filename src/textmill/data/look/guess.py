@@ -301,24 +301,10 @@ def _labels(sample: Sample, others: Sequence[SeenColumn], text: SeenColumn) -> l
         texts = [row[text.number] for row in sample.rows]
         least = max(LEAST_TOLD, len(texts) ** -0.5)  # what chance alone gives
         for column in usable:
-            share = told_by(texts, _classes(column, [row[column.number] for row in sample.rows]))
+            cells = [row[column.number] for row in sample.rows]
+            share = told_by(texts, cells) if column.kind != "number" else 0
             told[column.number] = share if share >= least else 0
     return sorted(usable, key=lambda c: (ranks[c.number], -told[c.number], c.kind == "number"))
-
-
-def _classes(column: SeenColumn, cells: Sequence[str]) -> Sequence[str]:
-    """Labels; of many different numbers whether they are above the middle."""
-    if column.kind != "number":
-        return cells
-    numbers = [_number(cell) for cell in cells]
-    middle = sorted(numbers)[len(numbers) // 2]
-    return [
-        "" if not cell.strip() else str(n >= middle) for cell, n in zip(cells, numbers, strict=True)
-    ]
-
-
-def _number(cell: str) -> float:
-    return float(cell.strip().replace(",", ".")) if NUMBER.fullmatch(cell.strip()) else 0.0
 
 
 def told_by(texts: Sequence[str], labels: Sequence[str], *, rows: int = 2000) -> float:
@@ -376,7 +362,8 @@ def _tagged(sample: Sample, every: Sequence[SeenColumn]) -> Guess | None:
     for tags in every:
         kinds = Counter(itertools.chain.from_iterable(map(parts_of, tags.values[:SENTENCES])))
         count = min(len(tags.values), SENTENCES)
-        is_other = tags.kind in ("date", "number", "grade", "id", "empty")
+        is_listed = bool(tags.values) and isinstance(tags.values[0], ListCell)
+        is_other = tags.kind in ("date", "number", "grade", "id", "empty") and not is_listed
         if is_other or kinds.total() < max(10 * len(kinds), 1.5 * count):
             continue
         for words in every:

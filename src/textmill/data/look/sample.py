@@ -81,8 +81,8 @@ def _flat(row: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]
         elif value is None or value != value:  # NaN is an empty cell of pandas
             yield f"{prefix}{name}", ""
         else:
-            with suppress(CellError):
-                yield f"{prefix}{name}", cell_of(value)
+            with suppress(CellError):  # numbers of numpy have item
+                yield f"{prefix}{name}", cell_of(value.item() if hasattr(value, "item") else value)
 
 
 def look_at(path: Path) -> Sample:
@@ -100,7 +100,7 @@ def look_at(path: Path) -> Sample:
         batches = record_batches(file, kind)
         sample = sample_of_rows(row for batch in batches for row in batch.to_pylist())
     elif kind == "excel":
-        sample = _table(_Scan.of(file, kind, {}, {}))
+        sample = _table(_read(file, kind, {}, {}, MOST_ROWS))
     else:
         sample = _text_file(file, kind)
     if not sample.rows:
@@ -131,8 +131,8 @@ def _text_file(file: Path, kind: FileFormat) -> Sample:
     if found != kind:
         settings["format"] = found
     reasons |= {"format": reason, "delimiter": reason}
-    scan = _Scan.of(file, found, settings, reasons)
-    return {"jsonl": _objects, "conll": _sentences}.get(found, _table)(scan)
+    sample = _read(file, found, settings, reasons, MOST_ROWS)
+    return _table(sample) if found in DELIMITED else sample
 
 
 def _decoded_part(head: bytes, encoding: str) -> str:
@@ -143,64 +143,37 @@ def _decoded_part(head: bytes, encoding: str) -> str:
     return f"not UTF-8; in {encoding} it has {' '.join(shown.split())!r}"
 
 
-@dataclass(frozen=True)
-class _Scan:
-    """The records of a file as training reads them, with their lines."""
-
-    file: Path
-    settings: Mapping[str, Any]
-    reasons: Mapping[str, str]
-    records: Sequence[Any]
-    lines: Sequence[int]
-    broken: Sequence[int]
-
-    @classmethod
-    def of(
-        cls,
-        file: Path,
-        kind: FileFormat,
-        settings: Mapping[str, Any],
-        reasons: Mapping[str, str],
-        most: int = MOST_ROWS,
-    ) -> "_Scan":
-        """Reads at most so many records."""
-        columns: dict[str, int | str] = {"": "" if kind == "jsonl" else 0}
-        if kind == "conll":
-            columns = {"words": 0, "tags": -1}
-        reading = {name: settings[name] for name in ("delimiter", "encoding") if name in settings}
-        layout = replace(column_format(kind, columns, **reading), required=())
-        good, broken = list[tuple[int, Any]](), list[int]()
-        with file.open("rb") as stream:
-            scan = layout.scan(stream, str(file))
-            for line, row in itertools.islice(scan, most):
-                record = row if kind == "conll" else scan.record
-                is_bad = isinstance(row, BadRow) and bool(row.text_excerpt)
-                if is_bad and not (kind == "jsonl" and isinstance(record, Mapping)):
-                    broken.append(line)
-                else:
-                    good.append((line, record or ()))
-        lines, records = [line for line, _ in good], [record for _, record in good]
-        return cls(file, settings, reasons, records, lines, broken)
-
-    def sample(self, names: Sequence[str], rows: Sequence[Sequence[str]], **how: Any) -> Sample:
-        whole = len(self.records) + len(self.broken) < MOST_ROWS
-        known = {"lines": self.lines, "settings": self.settings, "reasons": self.reasons}
-        return Sample(names, rows, **{**known, **how}, broken=self.broken, whole=whole)
-
-
-def _objects(scan: _Scan) -> Sample:
-    if not scan.records:
+def _read(
+    file: Path, kind: FileFormat, settings: Mapping[str, Any], reasons: Mapping[str, str], most: int
+) -> Sample:
+    """At most so many rows as training reads them; those of a table are not yet of one width."""
+    columns: dict[str, int | str] = {"": "" if kind == "jsonl" else 0}
+    if kind == "conll":
+        columns = {"words": 0, "tags": -1}
+    reading = {name: settings[name] for name in ("delimiter", "encoding") if name in settings}
+    layout = replace(column_format(kind, columns, **reading), required=())
+    records, lines, broken = list[Any](), list[int](), list[int]()
+    with file.open("rb") as stream:
+        scan = layout.scan(stream, str(file))
+        for line, row in itertools.islice(scan, most):
+            record = row if kind == "conll" else scan.record
+            is_good = not isinstance(row, BadRow) or not row.text_excerpt
+            if is_good or (kind == "jsonl" and isinstance(record, Mapping)):
+                records.append(record or ())
+                lines.append(line)
+            else:
+                broken.append(line)
+    whole = len(lines) + len(broken) < most
+    if kind != "jsonl":
+        rows = [[*map(str, record)] if kind != "conll" else [*record] for record in records]
+        return Sample([*columns], rows, lines, settings, reasons, broken, whole=whole)
+    if not records:
         raise DataError(
-            f"{scan.file}: wanted a JSON object in each line, found none. Of a list of objects "
-            f"make such lines: jq -c '.[]' {scan.file} > {scan.file.stem}.jsonl"
+            f"{file}: wanted a JSON object in each line, found none. Of a list of objects make "
+            f"such lines: jq -c '.[]' {file} > {file.stem}.jsonl"
         )
-    made = sample_of_rows(dict(record) for record in scan.records)
-    return scan.sample(made.names, made.rows)
-
-
-def _sentences(scan: _Scan) -> Sample:
-    """Words and tags of a CoNLL file: the first column and the last."""
-    return scan.sample(["words", "tags"], [[*row] for row in scan.records])
+    made = sample_of_rows(dict(record) for record in records)
+    return Sample(made.names, made.rows, lines, settings, reasons, broken, whole=whole)
 
 
 def _is_conll(text: str) -> bool:
@@ -223,9 +196,9 @@ def _delimited(file: Path, settings: Mapping[str, Any]) -> tuple[FileFormat, str
     chosen: tuple[FileFormat, str, str] = (own, "tab" if own == "tsv" else ",", "")
     kinds = sorted(DELIMITED, key=lambda kind: kind != own)
     for kind, delimiter in itertools.product(kinds, DELIMITERS):
-        scan = _Scan.of(file, kind, {**settings, "delimiter": delimiter}, {}, HEAD_ROWS)
-        rows = [cells for cells in scan.records if any(map(str.strip, cells))]
-        count = len(rows) + len(scan.broken)
+        sample = _read(file, kind, {**settings, "delimiter": delimiter}, {}, HEAD_ROWS)
+        rows = [cells for cells in sample.rows if any(map(str.strip, cells))]
+        count = len(rows) + len(sample.broken)
         widths = Counter(map(len, rows))
         width, most = max(widths.items(), key=lambda item: item[1] * (item[0] > 1), default=(1, 0))
         quoted = sum(any('"' in cell[:1] + cell[-1:] for cell in cells) for cells in rows)
@@ -238,19 +211,21 @@ def _delimited(file: Path, settings: Mapping[str, Any]) -> tuple[FileFormat, str
     return chosen
 
 
-def _table(scan: _Scan) -> Sample:
-    widths = Counter(len(cells) for cells in scan.records if any(cells))
+def _table(sample: Sample) -> Sample:
+    """The sample of a table, with rows of one width, and without the header if it has one."""
+    widths = Counter(len(cells) for cells in sample.rows if any(cells))
     width = widths.most_common(1)[0][0] if widths else 0
-    rows = [[*map(str, c[:width]), *[""] * (width - len(c))] for c in scan.records]
+    rows = [[*cells[:width], *[""] * (width - len(cells))] for cells in sample.rows]
     if not (reason := header_reason(rows)):
-        return scan.sample([*map(str, range(width))], rows, has_names=False)
+        return replace(sample, names=[*map(str, range(width))], rows=rows, has_names=False)
     header = [cell.strip() for cell in rows[0]]
-    return scan.sample(
-        [name or str(n) for n, name in enumerate(header)],
-        rows[1:],
-        lines=scan.lines[1:],
-        settings={**scan.settings, "header": True},
-        reasons={**scan.reasons, "header": reason},
+    return replace(
+        sample,
+        names=[name or str(n) for n, name in enumerate(header)],
+        rows=rows[1:],
+        lines=sample.lines[1:],
+        settings={**sample.settings, "header": True},
+        reasons={**sample.reasons, "header": reason},
         has_names=all(header) and len({*map(plain_name, header)}) == width,
     )
 

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from textmill.inference.load_encoder import load_encoder as load_encoder
     from textmill.runs.calibrate import calibrate as calibrate
     from textmill.runs.ensemble import ensemble as ensemble
+    from textmill.runs.fit import fit as fit
     from textmill.runs.load_run import evaluate as evaluate
     from textmill.runs.load_run import load as load
     from textmill.runs.python_api import create_task as create_task

@@ -132,11 +132,14 @@ def add_include(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_device(parser: argparse.ArgumentParser) -> None:
+    about = "auto (the default), cpu, cuda, cuda:1, mps"
+    parser.add_argument("--device", default="auto", help=about)
+
+
 def add_device_and_code(parser: argparse.ArgumentParser) -> None:
     """Adds the device, modules to import, and whether a folder's code may be executed."""
-    parser.add_argument(
-        "--device", default="auto", help="auto (the default), cpu, cuda, cuda:1, mps"
-    )
+    add_device(parser)
     add_include(parser)
     parser.add_argument(
         "--allow-code",

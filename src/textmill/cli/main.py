@@ -30,6 +30,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "test": ("textmill.cli.recipes", "build one ingredient of a recipe and show it"),
     "prepare": ("textmill.cli.recipes", "read and tokenize a recipe's data once, before training"),
     "train": ("textmill.cli.train", "train a recipe, or go on training it"),
+    "fit": ("textmill.cli.recipes", "from a file of rows to the best of some models, in one step"),
     "grid": ("textmill.cli.grid", "train a recipe with each combination of values, in one table"),
     "evaluate": ("textmill.cli.trained", "measure a trained run"),
     "calibrate": (

@@ -7,7 +7,7 @@ import textwrap
 from itertools import chain, count
 from pathlib import Path
 
-from textmill.cli.arguments import add_recipe, add_words, recipe_options
+from textmill.cli.arguments import add_device, add_recipe, add_words, recipe_options
 from textmill.errors import UserError
 from textmill.runtime.logging import log_to_stderr, printable
 
@@ -121,6 +121,35 @@ def _new_of_file(path: Path, args: argparse.Namespace) -> int:
 
         return main(["train", str(recipe)])
     print(printable(f"\nNext: textmill train {shlex.quote(str(recipe))}"))
+    return 0
+
+
+def add_fit(parser: argparse.ArgumentParser) -> None:
+    parser.description = (
+        "Looks at a file of rows as textmill new does, trains n-grams, a small network and MiniLM "
+        "(where pip install 'textmill[pretrained]' has installed it), compares them on the rows "
+        "that are held out, and says which is taken, and why: the simplest that is as good as the "
+        "best, by a standard error. The same command goes on where it was interrupted."
+    )
+    parser.add_argument("file", metavar="FILE", help="a file of rows, as textmill new takes it")
+    for role in ("text", "label"):
+        about = f"the name of the column of the {role}, or its position from 0"
+        parser.add_argument(f"--{role}", metavar="COLUMN", help=about)
+    parser.add_argument(
+        "--budget", default="10m", metavar="TIME", help="for all models, about (default: 10m)"
+    )
+    parser.add_argument(
+        "--run-dir", metavar="DIR", help="the folder of the runs (default: runs/fit/FILE-KEY)"
+    )
+    add_device(parser)
+
+
+def run_fit(args: argparse.Namespace) -> int:
+    log_to_stderr()
+    from textmill.runs.fit import fit
+
+    asked = {"label": args.label, "text": args.text, "budget": args.budget}
+    fit(args.file, **asked, run_dir=args.run_dir, device=args.device)
     return 0
 
 

@@ -26,14 +26,18 @@ AMOUNTS = {"label": "regression/ngrams", "pair": "similarity/ngrams"}
 """The experiment that learns grades as amounts."""
 
 
-def file_recipe(path: Path, sample: Sample, guess: Guess, facts: Facts) -> str:
-    """The YAML of a recipe for a file."""
-    experiment, reason = EXPERIMENTS[guess.task]
-    if "score" in guess.columns and guess.task in AMOUNTS:
+def file_recipe(
+    path: Path, sample: Sample, guess: Guess, facts: Facts, *, experiment: str | None = None
+) -> str:
+    """The YAML of a recipe for a file, by another ``experiment`` than the usual one if named."""
+    usual, reason = EXPERIMENTS[guess.task]
+    if experiment not in (None, usual):
+        usual, reason = str(experiment), ""
+    elif "score" in guess.columns and guess.task in AMOUNTS:
         reason += f"; grades as amounts: {AMOUNTS[guess.task]}"
     rows: list[tuple[str, str]] = [
         ("# Guessed from the file; what was seen is after each #.", ""),
-        (f"recipe: {experiment}", reason),
+        (f"recipe: {usual}", reason),
         ("train_data:", ""),
         (f"  path: {yaml_word(str(path))}", ""),
     ]

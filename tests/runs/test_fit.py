@@ -1,0 +1,85 @@
+"""``textmill.fit``: from rows to the simplest of the best models, and why it is."""
+
+import csv
+import random
+
+import pytest
+
+import textmill
+from tests.data.look.generated_tables import rows_of
+from textmill.cli.main import main
+from textmill.errors import DataError, UserError
+from textmill.runs import fit as fitting
+from textmill.runs.fit import Tried, choose
+
+
+@pytest.fixture
+def rows(tmp_path, monkeypatch):
+    """Rows with a fifth of the labels wrong, so that no model is perfect."""
+    monkeypatch.chdir(tmp_path)
+    chance = random.Random(5)
+    made = [*rows_of("label", chance, 240)]
+    return [
+        {**row, "label": chance.choice(["Billing", "Product"])} if chance.random() < 0.2 else row
+        for row in made
+    ]
+
+
+def test_models_are_tried_on_the_same_rows_and_the_same_call_goes_on(rows, monkeypatch):
+    monkeypatch.setattr(fitting, "PACKAGE", "no_such_package")
+    said = list[str]()
+    predictor = textmill.fit(rows, label="label", budget="30s", say=said.append)
+    assert str(predictor("charged twice, again, for my radio 3")) == "Billing"
+    table = next(line for line in said if line.startswith("model"))
+    ngrams, docnn = table.splitlines()[1:]
+    assert ngrams.startswith("classification/ngrams")
+    assert docnn.startswith("classification/docnn")
+    assert "classification/pretrained was not tried: pip install 'textmill[pretrained]'" in (
+        "\n".join(said)
+    )
+    run = said[-1].removeprefix("run: ")
+    assert textmill.load(run)("charged twice, again, for my radio 3") == predictor(
+        "charged twice, again, for my radio 3"
+    )
+    again = list[str]()
+    textmill.fit(rows, label="label", budget="30s", say=again.append)
+    assert again[-1] == said[-1]
+
+
+def test_a_command_looks_tries_and_says_why(rows, capsys):
+    with open("tickets.csv", "w", newline="") as file:
+        table = csv.writer(file)
+        table.writerow(["Message", "Category"])
+        table.writerows([row["text"], row["label"]] for row in rows)
+    assert main(["fit", "tickets.csv", "--budget", "0.1s", "--run-dir", "here"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert "  label  Category  3 labels" in lines
+    assert "classification/docnn was not tried: the time is over." in lines
+    assert lines[-1] == "run: here/ngrams"
+    assert main(["predict", "here/ngrams", "tickets.csv", "--output", "answers.csv"]) == 0
+
+
+def test_what_cannot_be_fitted_is_said(rows):
+    with pytest.raises(UserError, match="budget: wanted a time above 0"):
+        textmill.fit(rows, budget="0s")
+    with pytest.raises(UserError, match="budget: wanted a duration"):
+        textmill.fit(rows, budget="soon")
+    with pytest.raises(DataError, match="Row 0: wanted a mapping of columns, found str"):
+        textmill.fit(["a text"])
+    with pytest.raises(UserError, match="Kind"):
+        textmill.fit(rows, label="Kind", say=lambda _: None)
+
+
+@pytest.mark.parametrize(
+    ("values", "lower", "taken"),
+    [
+        ([0.80, 0.90], False, 1),  # by more than a standard error
+        ([0.89, 0.90], False, 0),
+        ([float("nan"), 0.5], False, 1),
+        ([1.5, 1.2], True, 1),
+        ([1.2, 1.5], True, 0),
+    ],
+)
+def test_the_simplest_of_the_best_is_taken(tmp_path, values, lower, taken):
+    tried = [Tried(f"{n}", tmp_path, value, 0.02, 1.0) for n, value in enumerate(values)]
+    assert choose(tried, "accuracy", lower=lower)[0] is tried[taken]

@@ -19,11 +19,13 @@ _PAGE = """<!doctype html><html lang="en"><meta charset="utf-8">
 :root {{ color-scheme: light dark; font: 16px/1.5 system-ui, sans-serif }}
 body {{ max-width: 60rem; margin: 2rem auto; padding: 0 1rem }}
 table {{ border-collapse: collapse; width: 100%; margin-bottom: 2rem }}
-th, td {{ text-align: left; vertical-align: top; padding: .3rem .6rem; overflow-wrap: anywhere }}
+th, td {{ text-align: left; vertical-align: top; padding: .3rem .6rem }}
+th ~ td:last-child, td:first-child {{ overflow-wrap: anywhere }}
 tr + tr {{ border-top: 1px solid color-mix(in srgb, currentColor 20%, transparent) }}
 meter {{ width: 12rem; max-width: 30vw }}
 </style>
 <h1>{title}</h1>
+<p>{how}
 {tables}"""
 Cells = Sequence[tuple[str, str, str]]
 
@@ -37,12 +39,16 @@ def read_columns(sample: Sample, guess: Guess) -> Cells:
 
 def report_lines(path: Path, sample: Sample, guess: Guess, facts: Facts) -> list[str]:
     """The report as a short table."""
-    how = " · ".join(f"{name} {value}" for name, value in sample.settings.items())
     counts = ", ".join(f"{name} {count:,}" for name, count in facts.labels.items())
     labels = [("labels", f"{len(facts.labels):,}", counts)] if counts else []
-    lines = [f"{path}: {how or 'read as its name says'}", *_aligned(read_columns(sample, guess))]
+    lines = [f"{path}: {_how(sample)}", *_aligned(read_columns(sample, guess))]
     lines += ["", *_aligned([*facts.lines, *labels])]
     return [line if len(line) <= WIDTH else f"{line[: WIDTH - 3]}..." for line in lines]
+
+
+def _how(sample: Sample) -> str:
+    settings = " · ".join(f"{name} {value}" for name, value in sample.settings.items())
+    return settings or "read as its name says"
 
 
 def _aligned(rows: Cells) -> list[str]:
@@ -63,12 +69,12 @@ def report_page(path: Path, sample: Sample, guess: Guess, facts: Facts) -> str:
         "What is read": map(_row, read_columns(sample, guess)),
         "What is in it": map(_row, facts.lines),
         f"Labels ({len(facts.labels):,})": labels,
-        "First rows": [_row(names), *(_row([row[name] for name in names]) for row in facts.shown)],
+        "First rows": [_row(names), *(_row(row.values(), head="td") for row in facts.shown)],
     }
     made = (f"<h2>{title}</h2>\n<table>{''.join(rows)}</table>\n" for title, rows in tables.items())
-    return _PAGE.format(title=escape(path.name), tables="".join(made))
+    return _PAGE.format(title=escape(path.name), how=escape(_how(sample)), tables="".join(made))
 
 
-def _row(cells: Iterable[str]) -> str:
+def _row(cells: Iterable[str], *, head: str = "th") -> str:
     first, *others = map(escape, cells)
-    return f"<tr><th>{first}{''.join(f'<td>{cell}' for cell in others)}\n"
+    return f"<tr><{head}>{first}{''.join(f'<td>{cell}' for cell in others)}\n"

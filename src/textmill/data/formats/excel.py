@@ -4,7 +4,7 @@ import hashlib
 import io
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from datetime import date, datetime, time
+from datetime import datetime, time
 from typing import Any
 
 from typing_extensions import Unpack, override
@@ -72,8 +72,6 @@ def _text(value: Any) -> str:
         return str(int(value))
     if isinstance(value, datetime) and value.time() == time():
         value = value.date()
-    if isinstance(value, datetime | date | time):
-        return value.isoformat(*([" "] if isinstance(value, datetime) else []))
     return str(value).replace("\0", "")
 
 

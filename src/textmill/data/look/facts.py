@@ -61,7 +61,7 @@ def facts_of(sample: Sample, guess: Guess) -> Facts:
 
     def tell(what: str, where: Collection[int], note: str) -> None:
         if where:
-            shown = ", ".join(f"{line:,}" for line in sorted(where)[:3])
+            shown = ", ".join(map(str, sorted(where)[:3]))
             found.append(
                 (what, f"{len(where):,}", f"{note}: line {shown}{', ...' * (len(where) > 3)}")
             )
@@ -85,11 +85,10 @@ def facts_of(sample: Sample, guess: Guess) -> Facts:
         for text, row, line in zip(texts, rows, lines, strict=True):
             said[text].setdefault(row["label"], line)
         odd = [[*each.items()] for each in said.values() if len(each) > 1]
-        tell(
-            "texts with two labels",
-            [each[1][1] for each in odd],
-            f"{odd[0][0][0]!r} in line {odd[0][0][1]:,}, {odd[0][1][0]!r} in others" if odd else "",
-        )
+        if odd:
+            (one, at), (other, there), *_ = odd[0]
+            note = f"such as line {at} ({one!r}) and line {there} ({other!r})"
+            found.append(("texts with two labels", f"{len(odd):,}", note))
         for label, near in [*alike_labels(labels).items()][:MOST_ALIKE]:
             note = f"near {near!r} ({labels[near]:,} rows): a typing mistake?"
             found.append((f"label {label!r}", f"{labels[label]:,}", note))

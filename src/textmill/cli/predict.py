@@ -16,7 +16,7 @@ from textmill.cli.prediction_rows import ColumnRows, LineRows, Peeked, answers, 
 from textmill.cli.progress_line import ProgressLine
 from textmill.errors import DataError, UserError
 from textmill.runtime.logging import printable
-from textmill.text.cells import unlisted
+from textmill.text.cells import DividedText, unlisted
 
 ENCODING = "encoding="
 TEXT = "text"
@@ -300,7 +300,8 @@ def _check_one_column(predictor: Any) -> None:
 def _write(row: Mapping[str, Any], answer: Mapping[str, Any], *, json_lines: bool) -> None:
     if json_lines:
         shown = {**row, **answer}
-        print(json.dumps({k: unlisted(v) for k, v in shown.items()}, ensure_ascii=False))
+        cells = {k: v if isinstance(v, DividedText) else unlisted(v) for k, v in shown.items()}
+        print(json.dumps(cells, ensure_ascii=False))
     elif "error" in answer:
         print()  # the row keeps its place: the n-th line answers the n-th row
         print(printable(answer["error"]), file=sys.stderr)

@@ -146,7 +146,7 @@ class RowPredictor(ABC):
         """
         self.with_options(AnswerOptions(explain=True))
         left_out = PartsLeftOut(self.row(row), self.text_columns)
-        return left_out.explanation(self.answers(left_out.rows), label)
+        return left_out.explanation(self.answers([*map(self.divided, left_out.rows)]), label)
 
     def rows_asked(self, given: str | Row | Sequence[str]) -> int:
         """The rows that the model computes to answer one: of an explanation one a word, too."""
@@ -262,6 +262,10 @@ class RowPredictor(ABC):
         row = self._row(given)
         for name in (*self.columns, *self.optional_columns):
             _refuse_nul(row.get(name), name)
+        return self.divided(row)
+
+    def divided(self, row: Row) -> Row:
+        """A row whose text has its words, if they are not those that white space divides."""
         return row
 
     def _row(self, given: str | Row | Sequence[str]) -> Row:
@@ -374,7 +378,7 @@ class ChosenAnswers(RowPredictor):
 
     def _explained(self, row: Row) -> Explanation:
         left_out = PartsLeftOut(row, self.text_columns)
-        found = left_out.explanation(self.model.answers(left_out.rows))
+        found = left_out.explanation(self.model.answers([*map(self.divided, left_out.rows)]))
         return replace(found, answer=found.answer.chosen(**self.chosen))
 
     @override
@@ -388,6 +392,10 @@ class ChosenAnswers(RowPredictor):
         if not self.explains:
             return self.model.answer_row(answer)
         return {**self.model.answer_row(answer.answer), **answer.row()}
+
+    @override
+    def divided(self, row: Row) -> Row:
+        return self.model.divided(row)
 
     @override
     def rows_asked(self, given: str | Row | Sequence[str]) -> int:
@@ -421,6 +429,10 @@ class ExportedPredictor(RowPredictor):
     def __init__(self, text: TextProcessor) -> None:
         super().__init__(text.input_columns, text.optional_columns)
         self.text = text
+
+    @override
+    def divided(self, row: Row) -> Row:
+        return self.text.divided(row)
 
     @property
     @override

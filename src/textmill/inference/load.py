@@ -128,6 +128,10 @@ class Predictor(RowPredictor):
         task.config = replace(config, **changed)
         return self._of(task)
 
+    @override
+    def divided(self, row: Row) -> Row:
+        return self.task.text.divided(row)
+
     @property
     @override
     def text_columns(self) -> tuple[str, ...]:

@@ -166,8 +166,9 @@ class ReferenceParser(Pipeline[ParsedReference]):
 
     @override
     def result(self, given: GivenText, answered: Answered) -> ParsedReference:
-        (label, begins), ((_, answer),) = _label(given), answered
-        places = [(begins + a, begins + b) for a, b in places_of(given.text[begins:])]
+        (label, begins), ((row, answer),) = _label(given), answered
+        text = row[self.predictor.columns[0]]
+        places = [(begins + a, begins + b) for a, b in places_of(text)]
         spans = placed_spans(given, places, answer, self._scheme)
         tags = [OUTSIDE] * len(answer.tags)
         for span, words in spans:

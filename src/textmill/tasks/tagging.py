@@ -221,7 +221,8 @@ class WordTagging(TagTask):
 
     class Config(UnseenLabelsConfig):
         column: str = "words"
-        """The column of the words: text, split at white space, or a list."""
+        """The column of the words: text, split at white space (one to answer: as the training data
+        is), or a list."""
         max_length: int = 512
         """Longest text, in words; over_length says what happens to longer ones."""
         max_texts: int | None = None

@@ -34,6 +34,24 @@ class ListCell(str):
         return ListCell, (self.parts,)
 
 
+class DividedText(ListCell):
+    """A text whose words are not those that white space divides; it equals the text as it is."""
+
+    __slots__ = ("places",)
+    places: tuple[tuple[int, int], ...]
+    """Where each word begins and ends."""
+
+    def __new__(cls, text: str, places: Iterable[tuple[int, int]]) -> "DividedText":
+        made = str.__new__(cls, text)
+        made.places = tuple(places)
+        made.parts = tuple(text[start:end] for start, end in made.places)
+        return made
+
+    @override
+    def __reduce__(self) -> tuple[Any, ...]:
+        return DividedText, (str(self), self.places)
+
+
 def unlisted(value: Any) -> Any:
     """The parts of a list cell; any other value unchanged."""
     return list(value.parts) if isinstance(value, ListCell) else value
@@ -285,6 +303,7 @@ def joined_text(value: Any) -> Any:
         >>> joined_text(["It rains.", "It pours."]), joined_text("Go."), joined_text(["Go.", 3])
         ('It rains. It pours.', 'Go.', ['Go.', 3])
     """
+    value = list(value.parts) if isinstance(value, DividedText) else value
     if isinstance(value, list) and value and all(isinstance(part, str) for part in value):
         return " ".join(value)
     return value

@@ -76,8 +76,8 @@ function marked(text, spans) {
 const linesOf = (text) => text.split("\n").filter((line) => line.trim());
 
 // Of a list of texts, which are lines here, each has a tag, or the last one has the slots.
-function words(text, tags, scores) {
-  const found = linesOf(text).length === tags.length ? linesOf(text) : text.trim().split(/\s+/);
+function words(text, tags, scores, divided) {
+  const found = divided ?? (linesOf(text).length === tags.length ? linesOf(text) : text.trim().split(/\s+/));
   return nest("ul", "words", tags.map((tag, n) => {
     const word = nest("li", "", [made("span", found[n] ?? ""), made("small", tag)]);
     word.title = percent(scores[n]);
@@ -134,8 +134,8 @@ const TEXTS = [
     ...(answer.spans ? [marked(row[columns[0]], answer.spans)] : []),
     ...(answer.spans && !answer.spans.length ? [made("p", "Nothing is marked in it.", "hint")] : []),
     answer.spans
-      ? nest("details", "", [made("summary", "Each word"), words(row[columns[0]], answer.prediction.split(" "), answer.scores)])
-      : words(row[columns[0]], answer.prediction.split(" "), answer.scores),
+      ? nest("details", "", [made("summary", "Each word"), words(row[columns[0]], answer.prediction.split(" "), answer.scores, answer.tokens)])
+      : words(row[columns[0]], answer.prediction.split(" "), answer.scores, answer.tokens),
   ],
   // A part of a text.
   (answer, row) => "start" in answer && answered(answer, row),

@@ -1,6 +1,7 @@
 """Columns of words: an id for each, and beside it their characters, affixes and n-grams."""
 
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from textmill.errors import UserError
 from textmill.text.cells import joined_text, unlisted, words_in
 from textmill.text.columns.column import Column, columns, places_in, texts_of
 from textmill.text.columns.token_ids import IdsColumn, encoded_one
+from textmill.text.features.raw_words import RawWords
 from textmill.text.features.spelling import Affixes, Characters, WordPieces
 from textmill.text.ragged import Ragged, offsets_of
 from textmill.text.tokenizers.ngram_tokenizer import NgramTokenizer
@@ -51,6 +53,13 @@ class WordsColumn(IdsColumn):
     def __init__(self, name: str, tokenizer: Tokenizer, *, limit: int | None = None) -> None:
         check_words(name, tokenizer)
         super().__init__(name, tokenizer, limit=limit)
+
+    @cached_property
+    def raw_words(self) -> RawWords:
+        """How a text that somebody typed is divided into words."""
+        assert isinstance(self.tokenizer, WordTokenizer), "others are refused"
+        config = self.tokenizer.config
+        return RawWords(self.tokenizer.numbers, lowercase=config.lowercase)
 
     @override
     def encode(self, values: Sequence[Any]) -> Ragged:

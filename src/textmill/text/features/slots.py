@@ -11,7 +11,7 @@ from textmill.config.component import Component
 from textmill.config.component import Config as BaseConfig
 from textmill.errors import DataError, UserError
 from textmill.text import registries
-from textmill.text.cells import ListCell, read_training, words_in
+from textmill.text.cells import DividedText, ListCell, read_training, words_in
 from textmill.text.features.labels import listed, names_in
 from textmill.text.features.tag_spans import tag_spans
 from textmill.text.metadata import Saved, refuse_twice
@@ -111,6 +111,9 @@ def text_of(value: Any, column: str, row: int) -> str:
 
 
 def places_of(text: str) -> list[tuple[int, int]]:
+    """Where each word of a text begins and ends: at white space, or as the text was divided."""
+    if isinstance(text, DividedText):
+        return [*text.places]
     return [match.span() for match in re.finditer(r"\S+", text)]
 
 

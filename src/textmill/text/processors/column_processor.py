@@ -15,6 +15,7 @@ from textmill.text.columns.column import Column, ColumnKind
 from textmill.text.columns.inputs import BESIDE_TEXT, BESIDE_WORDS
 from textmill.text.columns.numbers import NumberColumn
 from textmill.text.columns.token_ids import IdsColumn
+from textmill.text.columns.words import WordsColumn
 from textmill.text.metadata import SavedTextError, read_settings
 from textmill.text.processors.text_processor import Encoded, TextProcessor, text_processors
 
@@ -87,6 +88,13 @@ class ColumnsText(TextProcessor):
     def text_columns(self) -> tuple[str, ...]:
         texts = (c for c in self.inputs.values() if isinstance(c, IdsColumn))
         return tuple(dict.fromkeys(whole_column(column.name) for column in texts))
+
+    @override
+    def divided(self, row: Mapping[str, Any]) -> Mapping[str, Any]:
+        words = self.inputs.get(self.leading or "")
+        if isinstance(words, WordsColumn) and type(text := row.get(words.name)) is str:
+            return {**row, words.name: words.raw_words.divided(text)}
+        return row
 
     @property
     @override

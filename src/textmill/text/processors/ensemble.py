@@ -93,6 +93,10 @@ class EnsembleText(ColumnsText):
         return self.members[0].decode(outputs)
 
     @override
+    def divided(self, row: Mapping[str, Any]) -> Mapping[str, Any]:
+        return self.members[0].divided(row)
+
+    @override
     def completed(self, answer: Any, row: Mapping[str, Any]) -> Any:
         return self.members[0].completed(answer, row)
 

@@ -11,7 +11,7 @@ from typing_extensions import override
 
 from textmill.errors import DataError
 from textmill.text.answers import Answer, TaggedSpan
-from textmill.text.cells import RowCheck, Rows, cell_at, texts_in, unlisted, words_in
+from textmill.text.cells import DividedText, RowCheck, Rows, cell_at, texts_in, unlisted, words_in
 from textmill.text.columns.column import ColumnKind
 from textmill.text.columns.inputs import BESIDE_WORDS, WORD_KINDS
 from textmill.text.columns.labels import TagsColumn, TreesColumn
@@ -43,12 +43,14 @@ class TaggedWords(Answer):
 class Tagged(TaggedWords):
     """Words with a label each; ``str()`` gives the labels."""
 
-    keys = ("prediction=__str__", "score", "scores", "spans?")
+    keys = ("prediction=__str__", "score", "scores", "spans?", "tokens=divided?")
 
     words: tuple[str, ...] = ()
     """The words, as they are in the text; or the texts that the labels are of."""
     spans: tuple[TaggedSpan, ...] | None = None
     """What the tags mark; None if they are of no scheme of spans."""
+    divided: tuple[str, ...] | None = None
+    """The words, if they are not those that white space divides."""
 
     @override
     def __str__(self) -> str:
@@ -146,7 +148,8 @@ class TaggingText(TagsText):
         if self.scheme:
             parts = marked_parts(text, places, answer.tags, answer.scores, self.scheme)
             spans = tuple(TaggedSpan(kind=kind, **part) for kind, part in parts)
-        return Tagged(answer.tags, answer.scores, words, spans)
+        divided = words if isinstance(text, DividedText) else None
+        return Tagged(answer.tags, answer.scores, words, spans, divided)
 
 
 @dataclass(frozen=True)

@@ -85,6 +85,10 @@ class TextProcessor(SavedFolder):
         """The input columns that are texts: those whose words an explanation leaves out."""
         return self.input_columns
 
+    def divided(self, row: Mapping[str, Any]) -> Mapping[str, Any]:
+        """A row to predict whose text has its words, if they are not those of white space."""
+        return row
+
     @property
     def ingredients(self) -> dict[str, Any]:
         """The recipe's ingredients that this path holds and stands for when a run is loaded."""

@@ -4,6 +4,7 @@ import json
 import xml.etree.ElementTree as ET
 
 import pytest
+from sacrebleu import BLEU, corpus_bleu
 from scipy.stats import binomtest, bootstrap
 
 from tests.runs.made_runs import made_run
@@ -49,6 +50,7 @@ def summary_of(run):
 
 WORDS = {"inputs": ["words"], "targets": ["tags"]}
 QUESTION = {"inputs": ["question", "context"], "targets": ["answers"]}
+TEXTS = {"inputs": ["source"], "targets": ["target"]}
 SLOTS = {"targets": ["label", "slots"]}
 KINDS = {
     "label": (SPAM, {}, {"accuracy": 0.6}),
@@ -81,6 +83,15 @@ KINDS = {
         [{"question": "Who?", "context": "It was the Rollo.", "answers": ["Rollo!", "he"],
           "prediction": "the Rollo", "start": 7, "end": 16, "score": 0.3}],
         QUESTION, {"exact_match": 1.0},
+    ),
+    "parse": (
+        [{"source": "a", "target": "f ( x )", "prediction": "f ( x )"},
+         {"source": "b", "target": "g ( x )", "prediction": "f ( x )"}],
+        TEXTS, {"exact_match": 0.5},
+    ),
+    "translation": (
+        [{"source": "a", "target": "the cat sat on the mat", "prediction": "the cat sat on a mat"}],
+        TEXTS, {"bleu": corpus_bleu(["the cat sat on a mat"], [["the cat sat on the mat"]]).score},
     ),
     "number": (
         [{"text": "x", "label": "3", "prediction": 2.5},
@@ -118,7 +129,7 @@ def test_the_first_screen_of_a_classifier_and_its_wrong_rows(tmp_path):
 
 def test_texts_are_marked_where_they_differ(tmp_path):
     row = {"source": "x", "target": "a red cat ran", "prediction": "a cat ran off"}
-    run = answered(tmp_path / "run", [row], {}, inputs=["source"], targets=["target"])
+    run = answered(tmp_path / "run", [row], {}, **TEXTS)
     page = report_page(summary_of(run))
     assert page.count('<mark class="differs">') == 2
     assert {"red", "off"} <= {*Page(page).texts}
@@ -142,6 +153,31 @@ def test_the_bootstrap_is_scipys_but_for_chance():
         n_resamples=2000, vectorized=False, rng=0,
     ).confidence_interval  # fmt: skip
     assert intervals.bootstrap(above, below) == pytest.approx((found.low, found.high), abs=0.006)
+
+
+def test_the_interval_of_bleu_is_sacrebleus_but_for_chance():
+    words = [
+        "the",
+        "cat",
+        "sat",
+        "on",
+        "a",
+        "mat",
+        "and",
+        "saw",
+        "two",
+        "dogs",
+        "in",
+        "her",
+        "garden",
+    ]
+    wanted = [" ".join(words[n % 5 : n % 5 + 7]) for n in range(60)]
+    given = [text.replace("h" if n % 3 else "e f", "x") for n, text in enumerate(wanted)]
+    found = BLEU(force=True).corpus_score(given, [wanted], n_bootstrap=1000)
+    value, (low, high) = intervals.bleu(given, wanted)
+    assert value == pytest.approx(found.score, abs=1e-9)
+    assert (low + high) / 2 == pytest.approx(found._mean, abs=0.5)
+    assert (high - low) / 2 == pytest.approx(found._ci, rel=0.15)
 
 
 def test_two_runs_on_one_page(tmp_path, capsys):

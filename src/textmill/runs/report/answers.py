@@ -309,7 +309,7 @@ KINDS = (
     ),
     Kind(_answer, "finds the part that answers the question", "exact_match"),
     Kind(_number, "gives it a number", "mae"),
-    Kind(_text, "writes a text"),
+    Kind(_text, "writes a text", "exact_match"),
     Kind(_shown, "answers it"),
 )
 """The kinds of answers; the first that can read a run's first row is that of all."""

@@ -73,8 +73,8 @@ def _changed(a: RunSummary, b: RunSummary) -> Markup:
     lost, won = changed
     chance = sign_test(len(lost), len(won))
     told = (
-        f"B gets {len(won):,} rows right that A gets wrong, and {len(lost):,} wrong that A gets "
-        "right. If both were equally good, so large a difference would have a probability of "
+        f"Rows that B gets right and A does not: {len(won):,}; the other way round: {len(lost):,}. "
+        "If both were equally good, so large a difference would have a probability of "
         f"{chance:.2g} (sign test)."
     )
     kinds: dict[str, int] = {}

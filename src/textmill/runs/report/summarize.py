@@ -15,7 +15,7 @@ from textmill.config.recipe import experiments
 from textmill.config.values.raw_values import written
 from textmill.errors import CheckpointError, TextmillError
 from textmill.metrics.calibration import CalibrationError
-from textmill.metrics.intervals import RESAMPLES, bootstrap, wilson
+from textmill.metrics.intervals import RESAMPLES, bleu, bootstrap, wilson
 from textmill.metrics.tables import by_label, format_duration, format_rate, format_value, is_share
 from textmill.run_folder.diff import compare
 from textmill.run_folder.record import (
@@ -176,22 +176,25 @@ def _measured(
     """
     metric, _ = selected_by(run.info)
     values, count = run.kept_values(), len(answers)
-    own = ((n, values.get(f"{split}.{n}")) for n in (kind.measure if kind else "", metric, "loss"))
-    name, value = next(((n, v) for n, v in own if v is not None), ("", math.nan))
+    names = (kind.measure if kind else "", "bleu", metric, "loss")
+    found = ((n, values.get(f"{split}.{n}")) for n in names)
+    name, value = next(((n, v) for n, v in found if v is not None), ("", math.nan))
     if math.isnan(value):
         return None
-    above, below = [a.share[0] for a in answers], [a.share[1] for a in answers]
-    same = sum(below) and math.isclose(
-        sum(above) / sum(below), value, rel_tol=ROUNDING, abs_tol=ROUNDING
-    )
-    if kind is None or name != kind.measure or not same:
+    if kind is None or name not in (kind.measure, "bleu"):
         return MainValue(name, value, count)
-    by_row = all(share in ((0.0, 1.0), (1.0, 1.0)) for share in zip(above, below, strict=True))
-    low, high = wilson(sum(above), count) if by_row else bootstrap(above, below)
-    method = "Wilson" if by_row else f"bootstrap of rows, {RESAMPLES:,} draws"
-    return MainValue(
-        name, value, count, low, high, method, tuple(_rivals(run, split, name, answers))
-    )
+    above, below = [a.share[0] for a in answers], [a.share[1] for a in answers]
+    method = f"bootstrap of rows, {RESAMPLES:,} draws"
+    if name == "bleu":
+        own, bounds = bleu([a.given_text for a in answers], [a.wanted_text for a in answers])
+    elif all(share in ((0.0, 1.0), (1.0, 1.0)) for share in zip(above, below, strict=True)):
+        own, bounds, method = sum(above) / count, wilson(sum(above), count), "Wilson"
+    else:
+        own, bounds = sum(above) / (sum(below) or math.nan), bootstrap(above, below)
+    if not math.isclose(own, value, rel_tol=ROUNDING, abs_tol=ROUNDING):
+        return MainValue(name, value, count)
+    rivals = tuple(_rivals(run, split, name, answers))
+    return MainValue(name, value, count, *bounds, method, rivals)
 
 
 def _rivals(

@@ -129,6 +129,10 @@ class Answered:
     def wanted_text(self) -> str:
         return "".join(part.text for part in self.wanted)
 
+    @property
+    def given_text(self) -> str:
+        return "".join(part.text for part in self.given)
+
 
 @dataclass(frozen=True)
 class FactTable:

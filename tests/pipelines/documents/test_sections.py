@@ -48,7 +48,7 @@ KNUTH, GRIES, HOARE = (
     [
         "References", "REFERENCES", "References:", "7. References", "VII. REFERENCES",
         "R EFERENCES", "R E F E R E N C E S", "Bibliography", "Literature Cited",
-        "References and Notes",
+        "References and Notes", "Main References",
         "Literaturverzeichnis", "Références bibliographiques", "Referencias", "参考文献",
         "Литература",
     ],
@@ -83,6 +83,12 @@ def test_a_table_of_contents_is_no_list_of_references() -> None:
     assert texts(find_references(paper)) == [GRIES, HOARE]
 
 
+def test_the_last_word_of_a_paragraph_is_no_heading() -> None:
+    paper = document("We cite what [1] and [2] and others say in the", "literature.", GRIES)
+    assert find_references(paper) == []
+    assert "literature." in find_body(paper).text
+
+
 def test_each_part_may_have_its_references() -> None:
     paper = document("References", "[1] A. 1999.", "[2] B. 2000.", "Appendix", "More.",
                      "References", "[1] C. 2001.", "[2] D. 2002.")  # fmt: skip
@@ -92,6 +98,31 @@ def test_each_part_may_have_its_references() -> None:
 def test_labels_without_a_heading_are_found() -> None:
     paper = document("We cite [1].", "[1] A. 1999.", "[2] B, in", "[12] of", "[3] C. 2001.")
     assert texts(find_references(paper)) == ["A. 1999.", "B, in [12] of", "C. 2001."]
+
+
+def test_labels_without_a_heading_are_found_beside_another_text() -> None:
+    beside = [Line(f"It says much, line {n}.", y=12.0 * n, size=10, column=1) for n in range(45)]
+    first = [Line(f"[{n}] A. {1990 + n}.", y=300 + 12.0 * n, size=9) for n in (1, 2, 3)]
+    others = [Line(f"[{n}] B. {1990 + n}.", 2, y=12.0 * n, size=9) for n in range(4, 15)]
+    paper = document("We end.", *first, *beside, *others)
+    assert texts(find_references(paper))[:4] == ["A. 1991.", "A. 1992.", "A. 1993.", "B. 1994."]
+
+
+def test_a_line_of_another_size_goes_on_in_its_reference() -> None:
+    paper = document("References", "[1] Knuth, D. 1984. At", *smaller("http://a.org/b.", 24),
+                     "[2] Lee, K. 1999.", *smaller("A footnote of 1999.", 80))  # fmt: skip
+    assert texts(find_references(paper)) == ["Knuth, D. 1984. At http://a.org/b.", "Lee, K. 1999."]
+
+
+def smaller(text: str, y: float) -> list[Line]:
+    return [Line(text, x1=100, y=y, size=7, right=300)]
+
+
+def test_what_white_divides_from_the_list_is_no_reference() -> None:
+    lines = [Line(f"[{n}] A. {1990 + n}.", y=12.0 * n, size=10) for n in range(1, 9)]
+    names = [Line(f"A. Author{n}, B. Author{n}", 2, y=12.0 * n, size=10) for n in range(40)]
+    paper = document(Line("References", size=10), *lines, *names)
+    assert texts(find_references(paper))[-1] == "A. 1998."
 
 
 def test_labels_of_letters_are_labels() -> None:
@@ -141,6 +172,7 @@ def test_a_caption_that_floats_in_the_list_is_left_out() -> None:
         ("an end-", "to-end one", "an end-to-end one"),
         ("state-of-", "the-art", "state-of-the-art"),
         ("short-", "and long-term", "short- and long-term"),
+        ("without in-", "terventions", "without interventions"),
         ("IN-", "TRODUCTION", "INTRODUCTION"),
         ("soft\u00ad", "ware", "software"),
         ("https://doi.org/10.1145/", "3292500", "https://doi.org/10.1145/3292500"),

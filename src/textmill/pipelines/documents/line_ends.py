@@ -18,16 +18,17 @@ SUSPENDED = {"and", "or", "und", "oder", "et", "ou", "y", "o", "e"}
 """After a hyphen that stands for a part that follows: ``short- and long-term``."""
 COMPOUNDS = {
     "all", "cross", "end", "ex", "fine", "first", "four", "high", "large", "long", "low", "near",
-    "one", "open", "real", "second", "self", "short", "small", "state", "three", "top", "two",
-    "well", "zero",
+    "object", "one", "open", "real", "second", "self", "semi", "short", "small",
+    "state", "three", "top", "two", "well", "zero",
 }  # fmt: skip
 """Words that seldom begin a word, and often a compound."""
 LINKING = {"a", "and", "by", "for", "in", "of", "on", "or", "the", "to", "up", "out", "off"}
 """Words within a compound of several."""
 SECOND = {
     "aware", "based", "bound", "class", "coherent", "dependent", "dimensional", "driven", "free",
-    "grained", "independent", "invariant", "level", "like", "oriented", "order", "preserving",
-    "scale", "sensitive", "shot", "specific", "task", "term", "time", "valued", "wide",
+    "grained", "independent", "invariant", "level", "like", "orientation", "oriented",
+    "order", "preserving", "scale", "sensitive", "shot", "specific", "supervised", "task", "term",
+    "time", "valued", "wide",
 }  # fmt: skip
 """Words that seldom end another, and often a compound."""
 LEAST_PART = 3
@@ -125,6 +126,6 @@ def _after_hyphen(left: str, after: str, vocabulary: Vocabulary) -> tuple[int, s
         return 0, ""
     if capitals:
         return 1, ""
-    listed = last in COMPOUNDS | LINKING or right in SECOND
+    listed = last in COMPOUNDS or right in SECOND or (last in LINKING and "-" in left)
     known = listed or (vocabulary[last] and vocabulary[right])
     return int(not known or len(right) < LEAST_PART), ""

@@ -17,7 +17,9 @@ from textmill.pipelines.documents.references import (
 REFERENCES = frozenset(
     re.sub(r"\s", "", name)
     for name in """
-    references / reference list / list of references / references and notes / notes and references
+    references / main references / selected references / key references / additional references
+    supplementary references / reference list / list of references / references and notes
+    notes and references
     references cited / cited references / literature cited / literature / works cited / bibliography
     selected bibliography / references and further reading / cited literature / citations / sources
     literaturverzeichnis / literatur / quellenverzeichnis / quellen / literaturangaben / referenzen
@@ -66,8 +68,12 @@ def _is_name(text: str) -> bool:
 
 
 def is_reference_heading(line: Line) -> bool:
-    """Whether a line is the heading of a list of references, in letters however spaced."""
-    return len(line.text) <= LONGEST and _is_name(heading_key(line.text))
+    """Whether a line is the heading of a list of references, in letters however spaced.
+
+    A word in small letters with a full stop ends a paragraph.
+    """
+    ends_paragraph = line.text[:1].islower() and line.text.endswith(".")
+    return len(line.text) <= LONGEST and not ends_paragraph and _is_name(heading_key(line.text))
 
 
 def dominant_size(lines: Sequence[Line]) -> float:
@@ -82,8 +88,12 @@ MOST_LINES = 50_000
 """Of a list of references: 1,000 pages of them."""
 MOST_LISTS = 10
 """Beginnings of a list without a heading that are looked at, from the last."""
+LONGEST_REFERENCE = 6
+"""Lines of a labelled one, on average, by which a list without a heading is one of references."""
 LOOKED_AT = 40
 """Lines below a heading by which it is one of references."""
+FIRST = 3
+"""Lines of a list that say what size it has: not more, as another text may stand beside it."""
 OTHER_SIZE = 0.75
 """Points: what is larger or smaller by more than that is no reference: a footnote, a caption."""
 YEAR = re.compile(r"\b(?:1[6-9]|20)\d\d[a-z]?\b")
@@ -197,13 +207,17 @@ def _labelled_at_the_end(lines: Sequence[Line]) -> list[tuple[int, int]]:
     first = [n for n, line in enumerate(lines) if re.match(r"\[ ?1 ?\]\s", line.text)]
     for n in first[: -MOST_LISTS - 1 : -1]:
         rest = lines[n : n + MOST_LINES]
-        if len(labelled_starts(rest, column_edges(rest))) >= 3 and _are_references(rest):
+        labelled = labelled_starts(rest, column_edges(rest))
+        if len(labelled) >= 3 and (
+            _are_references(rest) or len(rest) <= LONGEST_REFERENCE * len(labelled)
+        ):
             return [(n - 1, len(lines))]
     return []
 
 
 def _split(lines: Sequence[Line], vocabulary: Vocabulary) -> Iterator[Passage]:
     lines = list(_of_references(lines))
+    lines = lines[: _list_end(lines)]
     if not lines:
         return
     edges = column_edges(lines)
@@ -220,21 +234,39 @@ def _split(lines: Sequence[Line], vocabulary: Vocabulary) -> Iterator[Passage]:
 
 
 def _of_references(lines: Sequence[Line]) -> Iterator[Line]:
-    """Lines of the size of the list, without footnotes, and captions of what floats in it."""
-    size = dominant_size(lines[: 10 * LOOKED_AT])
-    caption, usual = False, _usual_step(lines)
+    """Lines of a list, without footnotes, and captions and figures that float in it.
+
+    A line of another size is of the list where it goes on from one above, as an address does.
+    """
+    size = dominant_size(lines[:FIRST])
+    usual = _usual_step(lines)
     footnotes = set[int]() if lines and lines[0].raised else _footnotes(lines, usual)
+    caption = kept = False
     before: Line | None = None
     for n, line in enumerate(lines):
         if n in footnotes:
             continue
-        if caption and before is not None:
-            caption = before.where == line.where and line.y - before.y <= WIDER * usual
+        step = line.y - before.y if before is not None and before.where == line.where else 0.0
+        caption = caption and 0 < step <= WIDER * usual
         if abs(line.size - size) <= OTHER_SIZE:
             caption = caption or bool(CAPTION.match(line.text))
-            if not caption:
-                yield line
+            kept = not caption
+        else:
+            kept = kept and 0 < step <= GAP * usual and not CAPTION.match(line.text)
+        if kept:
+            yield line
         before = line
+
+
+def _list_end(lines: Sequence[Line]) -> int:
+    """Where a list ends that white follows, and then no more references."""
+    most, bottom = 2.5 * _usual_step(lines), max((line.y for line in lines), default=0.0)
+    for n in range(1, len(lines)):
+        before, line = lines[n - 1], lines[n]
+        white = (line.y if before.where == line.where else bottom) - before.y
+        if white > most > 0 and not _are_references(lines[n:]):
+            return n
+    return len(lines)
 
 
 def _footnotes(lines: Sequence[Line], usual: float) -> set[int]:

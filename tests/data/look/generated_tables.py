@@ -14,6 +14,9 @@ KINDS = ("label", "labels", "number", "pair")
 NAMES = {
     "id": "Ticket-ID ",
     "date": " Created",
+    "price": "Preis",
+    "day": "Due",
+    "phone": "call back",
     "status": "State",
     "text": "Message  ",
     "label": "Category",
@@ -53,6 +56,9 @@ def rows_of(kind: str, chance: random.Random, count: int) -> Iterator[dict[str, 
         row = {
             "id": f"T-{1000 + n}",
             "date": f"2026-0{1 + n % 9}-1{n % 10}",
+            "price": f"{chance.randrange(9000)},{chance.randrange(100):02} €",
+            "day": f"{chance.choice(['Jan', 'March'])} {1 + n % 28}, 2026",
+            "phone": f"+49 {chance.randrange(100, 999)} {chance.randrange(10**6)}",
             "status": chance.choice(["on", "off"]),
         }
         if kind in ("pair", "number"):

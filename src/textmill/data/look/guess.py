@@ -344,6 +344,7 @@ def _pair(every: Sequence[SeenColumn], texts: Sequence[SeenColumn]) -> list[Seen
             return [one, other]
     learnt = [column for column in every if column.kind in LEARNT and len(column.counts) > 1]
     is_bare = len(learnt) == 1 and all(column.name == str(column.number) for column in every)
+    is_bare = is_bare and all(column.kind == "text" for column in texts)
     is_likely = is_bare and (learnt[0].kind == "number" or len(learnt[0].counts) <= PAIR_LABELS)
     if not is_likely or len(texts) != 2 or texts[0].words > PAIR_RATIO * texts[1].words:
         return None

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from statistics import median
 from typing import Any
 
 from textmill.data.bad_rows import BadRow
@@ -258,8 +257,9 @@ def header_reason(rows: Sequence[Sequence[str]]) -> str:
                 reasons += [f"there are {what} under {cell!r}"] * (not is_like_them)
         have_digits = all(any(map(str.isdecimal, value)) for value in values)
         evidence += have_digits and not any(map(str.isdecimal, cell))
-        if median(map(len, values)) > 20:
-            is_short = len(cell.split()) <= 3 and len(cell) < min(map(len, values)) * 1.5 + 5
+        sizes = sorted(map(len, values))
+        if sizes[len(sizes) // 2] > 20:
+            is_short = len(cell.split()) <= 3 and len(cell) < sizes[0] * 1.5 + 5
             evidence += 0.5 if is_short else -1
     return reasons[0] if evidence > 0.5 and reasons else ""
 

@@ -49,7 +49,7 @@ class Holdout:
     def of(
         self, rows: Sequence[Mapping[str, str]], *, name: str = "rows", owner: str = "train_data"
     ) -> NDArray[np.int64]:
-        """The numbers of the rows of this side, rising.
+        """The numbers of the rows of this side, rising; without a name nothing is logged.
 
         A label all of whose rows would be held out keeps the one with the greatest hash, and those
         that are the same, for training: else no model could learn it.
@@ -81,7 +81,8 @@ class Holdout:
                 f"{name}: none of {len(rows)} rows is {kept} by holdout={self.share}: there are "
                 "too few. Give more rows, another share, or a file of its own: valid_data.path=..."
             )
-        LOG.info("%s: %s of %s rows are %s.", name, f"{len(found):,}", f"{len(rows):,}", kept)
+        if name:
+            LOG.info("%s: %s of %s rows are %s.", name, f"{len(found):,}", f"{len(rows):,}", kept)
         return found
 
     def _hashes(self, rows: Sequence[Mapping[str, str]]) -> NDArray[np.float64]:

@@ -100,7 +100,7 @@ def facts_of(sample: Sample, guess: Guess) -> Facts:
     stratify = "label" if guess.task in ("label", "pair") else None
     held = set[int]()
     with suppress(DataError):  # of too few rows
-        held = {*Holdout(share, held_out=True, label=stratify).of(rows).tolist()}
+        held = {*Holdout(share, held_out=True, label=stratify).of(rows, name="").tolist()}
     found.append(("held out", f"{len(held):,}", "rows that measure the answers"))
     bare = [_DIGITS.sub("0", text) for text in texts]
     trained = {text for n, text in enumerate(bare) if n not in held}

@@ -354,7 +354,7 @@ def _calibration(found: Calibration | None, answers: Sequence[Answered]) -> list
         error = format_value("calibration_error", measured.compute()["calibration_error"])
         note = f"calibration error {error}"
     series = tuple(
-        Series(name, tuple(_reliable(int(rows), score, right) for *_, rows, score, right in bins))
+        Series(name, tuple(_reliable(rows, score, right) for *_, rows, score, right in bins))
         for name, bins in tables.items()
     )
     title = "Are sure answers right?"
@@ -366,9 +366,9 @@ def _calibration(found: Calibration | None, answers: Sequence[Answered]) -> list
     ]  # fmt: skip
 
 
-def _reliable(rows: int, score: float, right: float) -> Point:
-    low, high = wilson(right * rows, rows)
-    return Point(score, right, low, high, rows)
+def _reliable(rows: float, score: float, right: float) -> Point:
+    count = max(1, round(rows))  # rows may weigh less than one
+    return Point(score, right, *wilson(right * count, count), count)
 
 
 def _lengths(answers: Sequence[Answered]) -> list[Figure]:

@@ -107,14 +107,41 @@ TABLES = {
 }
 
 
+SAME_KIND = {
+    "pandas": lambda frame: frame.to_dict("records"),
+    "polars": PolarsFrame.to_dicts,
+    "pyarrow": pyarrow.Table.to_pylist,
+    "record batch": pyarrow.RecordBatch.to_pylist,
+}
+"""Tables whose answers are another one, and its rows."""
+
+
 @pytest.mark.parametrize("kind", TABLES)
 def test_a_table_is_its_rows(kind):
     predictor = Counted()
-    assert predictor(TABLES[kind]()) == [len(row["text"]) for row in ROWS]
+    answers = predictor(TABLES[kind]())
+    if kind in SAME_KIND:
+        made = SAME_KIND[kind](answers)
+        assert made == [{"prediction": len(row["text"])} for row in ROWS]
+    else:
+        assert answers == [len(row["text"]) for row in ROWS]
     found = [*predictor.stream(TABLES[kind]())]
     assert [(row["text"], row["n"], row["prediction"]) for row in found] == [
         (row["text"], row["n"], len(row["text"])) for row in ROWS
     ]
+
+
+def test_answers_of_a_frame_have_its_index():
+    frame = pandas.DataFrame({"text": ["a", "abc"]}, index=["x", "y"])
+    assert frame.join(Counted()(frame)).loc["y"].to_dict() == {"text": "abc", "prediction": 3}
+
+
+def test_columns_may_have_the_names_of_the_training_file():
+    predictor = Counted()
+    predictor.data = {"columns": {"text": "Message", "label": 3}}
+    assert predictor({"Message": "ab"}) == predictor({"text": "ab", "Message": "other"}) == 2
+    with pytest.raises(DataError, match="'text' is missing"):
+        predictor({"label": "ab"})
 
 
 @pytest.mark.parametrize("make", [pandas.Series, pyarrow.array, np.array, tuple, iter])

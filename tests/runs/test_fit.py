@@ -1,14 +1,18 @@
 """``textmill.fit``: from rows to the simplest of the best models, and why it is."""
 
 import csv
+import json
 import random
 
+import datasets
+import pandas
 import pytest
 
 import textmill
 from tests.data.look.generated_tables import rows_of
 from textmill.cli.main import main
 from textmill.errors import DataError, UserError
+from textmill.recipes.rows_file import rows_file
 from textmill.runs import fit as fitting
 from textmill.runs.fit import Tried, choose
 
@@ -57,6 +61,45 @@ def test_a_command_looks_tries_and_says_why(rows, capsys):
     assert "classification/docnn was not tried: the time is over." in lines
     assert lines[-1] == "run: here/ngrams"
     assert main(["predict", "here/ngrams", "tickets.csv", "--output", "answers.csv"]) == 0
+
+
+def test_a_frame_is_trained_on_answered_and_measured_by_its_own_names(rows, monkeypatch, tmp_path):
+    monkeypatch.setenv("TEXTMILL_CACHE", str(tmp_path / "cache"))
+    frame = pandas.DataFrame(
+        {"Said": [r["text"] for r in rows], "Kind": [r["label"] for r in rows]}
+    )
+    data = {"path": frame, "columns": {"text": "Said", "label": "Kind"}, "holdout": 0.2}
+    run = textmill.train("classification/ngrams", {"train_data": data, "reporters.console": False})
+    predictor = textmill.load(run.folder)
+    answers = predictor(frame)
+    assert answers.index.equals(frame.index)
+    right = (answers["prediction"] == frame["Kind"]).mean()
+    found = predictor.evaluate(frame)
+    assert found.values["accuracy"] == pytest.approx(right)
+    assert predictor.evaluate(datasets.Dataset.from_pandas(frame)).values == found.values
+    shown = repr(found)
+    assert shown.startswith("240 rows\n\nvalue")
+    assert len(shown.splitlines()) < 25
+    with pytest.raises(DataError, match="Row 0: the column 'label' is missing"):
+        predictor.evaluate(frame[["Said"]])
+    again = textmill.train("classification/ngrams", {"train_data": data})
+    assert again.folder == run.folder
+
+
+def test_cells_that_are_no_text_become_text_or_nothing(tmp_path):
+    frame = pandas.DataFrame({"a": [1.5, None], "b": pandas.to_datetime(["2026-11-29", None])})
+    frame["c"] = pandas.array([1, None], dtype="Int64")
+    lines = rows_file(frame, tmp_path).read_text().splitlines()
+    assert [json.loads(line) for line in lines] == [
+        {"a": 1.5, "b": "2026-11-29 00:00:00", "c": 1},
+        {"a": None, "b": None, "c": None},
+    ]
+    kinds = datasets.Features(
+        {"text": datasets.Value("string"), "label": datasets.ClassLabel(names=["no", "yes"])}
+    )
+    named = datasets.Dataset.from_dict({"text": ["x", "y"], "label": [1, -1]}, features=kinds)
+    made = rows_file(named, tmp_path).read_text().splitlines()
+    assert [json.loads(line)["label"] for line in made] == ["yes", None]
 
 
 def test_what_cannot_be_fitted_is_said(rows):

@@ -2,10 +2,10 @@
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import Any, TypeVar, get_type_hints, overload
+from typing import Any, Protocol, TypeVar, get_type_hints, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,6 +34,16 @@ TO_ROWS: dict[str, dict[str, str]] = {
     "to_dict": {"orient": "records"},
 }
 """Methods that give a table's rows as dicts, of pyarrow, polars and pandas: none is imported."""
+
+
+class RowTable(Sized, Protocol):
+    """A DataFrame of pandas or polars, or a Table or RecordBatch of pyarrow."""
+
+    @property
+    def columns(self) -> Any: ...
+
+
+AnyTable = TypeVar("AnyTable", bound=RowTable)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,6 +90,8 @@ class RowPredictor(ABC):
     checks_itself = False
     """Whether :meth:`answers` refuses every row that :meth:`check` refuses; then rows are checked
     one by one only if a batch is refused."""
+    data: Mapping[str, Any] = MappingProxyType({})
+    """Settings by which the run's data was read, if it was a file."""
 
     def __init__(self, columns: Sequence[str], optional: Sequence[str] = ()) -> None:
         self.columns, self.optional_columns = tuple(columns), tuple(optional)
@@ -171,6 +183,16 @@ class RowPredictor(ABC):
     @overload
     def __call__(
         self,
+        row: AnyTable,
+        *,
+        n_best: int | None = None,
+        beam_size: int | None = None,
+        threshold: float | None = None,
+    ) -> AnyTable: ...
+
+    @overload
+    def __call__(
+        self,
         row: Iterable[str | Row | Sequence[str]],
         *,
         n_best: int | None = None,
@@ -180,7 +202,7 @@ class RowPredictor(ABC):
 
     def __call__(
         self,
-        row: str | Row | Iterable[str | Row | Sequence[str]],
+        row: str | Row | RowTable | Iterable[str | Row | Sequence[str]],
         *,
         n_best: int | None = None,
         beam_size: int | None = None,
@@ -188,9 +210,11 @@ class RowPredictor(ABC):
     ) -> Any:
         """Answers one row (a string, or a mapping of columns), or a list of rows in order.
 
-        The rows of a table are a list, too: of a DataFrame of pandas or polars, of a Table of
-        pyarrow, of a Dataset of Hugging Face. A mapping is always one row; its columns become a
-        table by ``pyarrow.table(columns)``. A named tuple is one row, as a mapping is.
+        A DataFrame of pandas or polars, and a Table of pyarrow, are answered by another one: a row
+        for each row, with the index of pandas, and the columns of :meth:`answer_row`. A Dataset of
+        Hugging Face is a list of rows. A mapping is always one row; its columns become a table by
+        ``pyarrow.table(columns)``. A named tuple is one row, as a mapping is. Columns may have the
+        names of the training file, too.
 
         A list of strings is as many texts. In a list a row may be a list, too: a text that is
         given as its words, or as its sentences. One such text is ``[["How", "are", "you"]]``.
@@ -213,7 +237,8 @@ class RowPredictor(ABC):
             return self.with_options(options)(row)
         one = row if isinstance(row, str) else as_mapping(row)
         if one is None:
-            return self.answers([self.row(each) for each in rows_in(row)])
+            answers = self.answers([self.row(each) for each in rows_in(row)])
+            return _table_like(row, map(self.answer_row, answers)) if _is_table(row) else answers
         try:
             return self.answers([self.row(one)])[0]
         except DataError as error:
@@ -280,6 +305,7 @@ class RowPredictor(ABC):
                 f"A row is a string or a mapping of columns ({wanted}); "
                 f"found {type(given).__name__}."
             )
+        row = self.by_own_names(row)
         missing = [name for name in self.columns if name not in row]
         if missing:
             raise DataError(
@@ -287,6 +313,13 @@ class RowPredictor(ABC):
                 f"Found: {', '.join(map(str, row)) or 'none':.200}."
             )
         return row
+
+    def by_own_names(self, row: Row) -> Row:
+        """A row whose columns have the training file's names by the model's names for them."""
+        known = self.data.get("columns")
+        names = known.items() if isinstance(known, Mapping) else ()
+        own = {at: name for name, at in names if at in row and name not in row}
+        return {own.get(name, name): cell for name, cell in row.items()} if own else row
 
     def stream(
         self, rows: Iterable[str | Row | Sequence[str]], *, size: int = 256
@@ -346,6 +379,7 @@ class ChosenAnswers(RowPredictor):
 
     def __init__(self, model: RowPredictor, options: AnswerOptions) -> None:
         super().__init__(model.columns, model.optional_columns)
+        self.data = model.data
         self.model, self.explains = model, options.explain is True
         self.chosen = replace(options, explain=None).given
         self.checks_itself = model.checks_itself and not self.explains
@@ -423,8 +457,6 @@ class ExportedPredictor(RowPredictor):
     """Answers rows as the trained model did, without torch, by its saved text processor."""
 
     checks_itself = True
-    data: Mapping[str, Any] = MappingProxyType({})
-    """Settings by which the run's data was read, if it was a file."""
 
     def __init__(self, text: TextProcessor) -> None:
         super().__init__(text.input_columns, text.optional_columns)
@@ -557,6 +589,14 @@ def _rows_of_table(table: Any) -> Iterator[dict[str, Any]]:
         for start in range(0, len(table), SLICE)
         for row in getattr(sliced[start : start + SLICE], method)(**TO_ROWS[method])
     )
+
+
+def _table_like(table: Any, rows: Iterable[Mapping[str, Any]]) -> Any:
+    """Rows as a table of the same kind."""
+    kind, made = type(table), [*map(dict, rows)]
+    if hasattr(kind, "from_pylist"):  # of pyarrow
+        return kind.from_pylist(made)
+    return kind(made, index=table.index) if hasattr(table, "iloc") else kind(made)
 
 
 def _names_of(row: Mapping[str, Any]) -> str:

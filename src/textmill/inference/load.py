@@ -27,14 +27,16 @@ from textmill.config.sources.own_files import OwnFile, own_files
 from textmill.config.sources.script import table_of_recipe
 from textmill.config.values.raw_values import Entries, Scalar, is_null, untyped
 from textmill.config.values.yaml_files import read_yaml
-from textmill.errors import CheckpointError, CodeNotAllowedError, PlanError, UserError
-from textmill.exported.row_predictor import AnswerOptions, RowPredictor
+from textmill.data.formats.cells import CellError, cell_of
+from textmill.errors import CheckpointError, CodeNotAllowedError, DataError, PlanError, UserError
+from textmill.exported.row_predictor import AnswerOptions, RowPredictor, rows_in
 from textmill.inference import registries
 from textmill.inference.checkpoints import Opened, use_checkpoint
 from textmill.models.layers.linear import keeping_copies
 from textmill.models.layers.precision import autocast
 from textmill.runtime.devices import Env
 from textmill.tasks.embedding import text_vectors
+from textmill.tasks.evaluation import Evaluation, evaluate
 from textmill.tasks.task import Row, Task
 from textmill.text.processors.text_processor import TextProcessor
 from textmill.text.processors.texts import LabelText
@@ -92,12 +94,42 @@ class Predictor(RowPredictor):
 
     def in_precision(self, precision: AnswerPrecision) -> "Predictor":
         """The same model with products of another type."""
-        return Predictor(self.task, checkpoint=self.checkpoint, precision=precision)
+        return self._of(self.task, precision)
 
-    def _of(self, task: Task) -> "Predictor":
-        """The same of another task that has the module's weights."""
-        made = Predictor(task, checkpoint=self.checkpoint, precision=self.precision)
-        made._copies = self._copies
+    def evaluate(self, rows: Iterable[Row]) -> Evaluation:
+        """Measures the model on rows that have the answers, too, as the task's own data has them.
+
+        Args:
+            rows: Mappings of columns, by the task's names for them or the training file's; or a
+                table, as in a call.
+
+        Raises:
+            DataError: A row lacks a column.
+
+        Example:
+            ``textmill.load("runs/sms/0a1b").evaluate(frame)`` shows a table of the values.
+        """
+        cells = [self._measured(number, given) for number, given in enumerate(rows_in(rows))]
+        with self.computing():
+            return evaluate(self.task, self.task.batches(cells, train=False, seed=0))
+
+    def _measured(self, number: int, given: Any) -> Row:
+        try:
+            row = self.row(given)
+            lacking = [name for name in self.task.text.target_columns if name not in row]
+            if lacking:
+                raise DataError(f"the column '{lacking[0]}' is missing, which has the answers.")
+            used = (name for name in self.task.text.columns if name in row)
+            return {name: cell_of(row[name]) for name in used}
+        except (CellError, DataError) as error:
+            raise DataError(f"Row {number}: {error}") from error
+
+    def _of(self, task: Task, precision: AnswerPrecision | None = None) -> "Predictor":
+        """The same of another task that has the module's weights, or in another precision."""
+        made = Predictor(task, checkpoint=self.checkpoint, precision=precision or self.precision)
+        made.data = self.data
+        if precision is None:
+            made._copies = self._copies
         return made
 
     @override

@@ -10,7 +10,7 @@ from typing import Any
 from textmill.checkpoint.saved import refuse_changed
 from textmill.config.ingredient import EVALUATION_DATA, BuiltFrom, IngredientTable
 from textmill.config.planning.key import plan_parts
-from textmill.config.planning.overrides import Overrides, words_of
+from textmill.config.planning.overrides import Overrides
 from textmill.config.planning.plan import ALWAYS, Plan, make_plan
 from textmill.config.planning.session import Session
 from textmill.config.recipe import Recipe
@@ -33,6 +33,7 @@ from textmill.recipes.multitask import (
     split,
     wire_tasks,
 )
+from textmill.recipes.rows_file import file_words
 from textmill.run_folder.folder import RunFolder, is_run_folder, refuse_lightning, wrote_in
 from textmill.runtime.devices import Env, Experiment
 
@@ -140,12 +141,12 @@ def plan_recipe(
     """
     source, run = open_named(recipe, configs, allow_code=allow_code)
     if not is_multitask(source.table):
-        return _planned(source, run, words_of(words), targets=targets, draft=draft)
+        return _planned(source, run, file_words(words), targets=targets, draft=draft)
     if any(isinstance(config, Entries) for config in configs):
         text = "stages are of one task: a stage's weights fill the module of the next."
         raise PlanError([Problem(text, None)])
     defaults = library_defaults()
-    named, rest, left = split(source, words_of(words), defaults, draft=draft)
+    named, rest, left = split(source, file_words(words), defaults, draft=draft)
     provided = shared_names(source.table)
     tasks, problems = planned_each(named, partial(_of_task, provided=provided, draft=draft))
     how: dict[str, Any] = {"targets": [*targets, *provided], "provided": GIVEN}

@@ -21,9 +21,9 @@ from textmill.inference.load import Predictor
 from textmill.metrics.tables import format_duration, format_value, is_share, text_table
 from textmill.preflight.data_report import report_lines
 from textmill.recipes.file_recipe import EXPERIMENTS, file_recipe
+from textmill.recipes.rows_file import rows_file
 from textmill.run_folder.folder import ROOT, RunFolder
 from textmill.runs.load_run import evaluate, load
-from textmill.runs.rows_file import rows_file
 from textmill.runs.train import train
 from textmill.runtime.files import make_folder, sha256, write_atomic
 from textmill.runtime.logging import printable

@@ -89,6 +89,7 @@ def load(
     RunFolder(folder).info  # noqa: B018  # refuses what no run wrote
     refuse_lightning(folder)
     found = _loaded(folder, checkpoint=checkpoint, device=device, allow_code=allow_code)
+    found.data = recorded_layout(found, folder)
     return found.in_precision(precision)
 
 

@@ -36,6 +36,7 @@ from textmill.preflight.loadable import built_sizes
 from textmill.preflight.max_tokens import settle_max_tokens
 from textmill.preflight.odd_labels import odd_labels
 from textmill.recipes.planning import Planned, exports_of, plan_recipe, run_named, seed_of
+from textmill.recipes.rows_file import file_words
 from textmill.run_folder.folder import SCRIPT, RunFolder, refuse_collision
 from textmill.run_folder.pretrained import pretrained_of
 from textmill.runs.fingerprints import read_data
@@ -88,7 +89,8 @@ def train(
     Args:
         recipe: A script, an experiment's name, a YAML file, a Recipe, or a run to go on with.
         overrides: Settings as on the command line, ``"optimizer.lr=1e-3"``, or a dictionary of
-            values by their dotted names, ``{"optimizer.lr": 1e-3}``, nested ones too.
+            values by their dotted names, ``{"optimizer.lr": 1e-3}``, nested ones too. Rows may
+            stand in place of a path, ``{"train_data.path": frame}``: a table or a list of dicts.
         configs: YAML files of settings, later ones win.
         run_dir: The run folder; by default ``runs/<recipe>/<key>``. Stages have theirs in it.
         again: Trains anew although the run exists, in the next free folder.
@@ -110,6 +112,7 @@ def train(
         {'step': 400, 'bleu': 93.1}
     """
     asked: dict[str, Any] = {"again": again, "allow_code": allow_code}
+    overrides = file_words(overrides)
     with nullcontext(ranks) if ranks is not None else Ranks(Env.detect(device)) as ranks:
         asked["ranks"] = ranks
         run = None

@@ -7,16 +7,21 @@ from typing import Any, Protocol, runtime_checkable
 
 import torch
 from torch import nn
+from typing_extensions import override
 
 from textmill.metrics.metric import Direction
+from textmill.metrics.tables import format_value, is_of_label, labels_table, values_table
 from textmill.runtime.ranks import Ranks
 from textmill.tasks.task import Batches, KnownBatches, Metrics, Outputs, Task, outputs_of
 from textmill.text.cells import Rows
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Evaluation:
-    """The values of one evaluation, and the rows that were answered."""
+    """The values of one evaluation, and the rows that were answered.
+
+    Shown, it is a table of the values, and one of those of each label.
+    """
 
     values: Mapping[str, float]
     """By name; every value of the task's metrics."""
@@ -30,6 +35,15 @@ class Evaluation:
     """What a person should know of it, and what to do about it."""
     errors: Mapping[str, float] = field(default_factory=dict)
     """The standard errors of values, where a metric knows them."""
+
+    @override
+    def __repr__(self) -> str:
+        errors = {
+            name: f"± {format_value(name, value)}" for name, value in self.errors.items() if value
+        }
+        whole = {name: value for name, value in self.values.items() if not is_of_label(name)}
+        tables = [values_table(whole, details=errors), labels_table(self.values)]
+        return "\n\n".join([f"{len(self.rows):,} rows", *filter(None, tables)])
 
 
 @runtime_checkable

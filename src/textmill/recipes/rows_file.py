@@ -7,12 +7,38 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from textmill.config.planning.overrides import Overrides, words_of
 from textmill.errors import DataError
 from textmill.exported.row_predictor import as_mapping, rows_in
-from textmill.runtime.files import make_folder, write_atomic
+from textmill.runtime.files import cache_folder, make_folder, write_atomic
 
+PLACE = "rows"
+"""The folder of rows in the cache."""
 EMPTY = ("NaT", "<NA>")
 """Cells of pandas that are no value, as text."""
+
+
+def file_words(overrides: Overrides) -> list[str]:
+    """Settings as words of a command line; rows in place of a path become a file in the cache."""
+    return words_of(_in_files(overrides) if isinstance(overrides, Mapping) else overrides)
+
+
+def _in_files(settings: Mapping[str, Any]) -> dict[str, Any]:
+    found = dict[str, Any]()
+    for name, value in settings.items():
+        if isinstance(value, Mapping) and "." not in name:
+            found[name] = _in_files(value)
+        elif name.rpartition(".")[2] == "path" and not _is_path(value):
+            found[name] = str(rows_file(value, cache_folder() / PLACE))
+        else:
+            found[name] = value
+    return found
+
+
+def _is_path(value: Any) -> bool:
+    """Whether it is a path or a list of paths, or null."""
+    parts = value if isinstance(value, list | tuple) else [value]
+    return all(part is None or isinstance(part, str | Path | float | int) for part in parts)
 
 
 def rows_file(rows: Iterable[Any], folder: Path) -> Path:

@@ -19,11 +19,11 @@ from textmill.data.formats.header import (
     plain_name,
     words_of,
 )
-from textmill.data.look.sample import DATE, NUMBER, Sample, look_at
+from textmill.data.look.sample import NUMBER, Sample, look_at
 from textmill.errors import UserError
 from textmill.text.cells import ListCell
 
-Kind = Literal["empty", "id", "date", "number", "grade", "label", "labels", "name", "text"]
+Kind = Literal["empty", "id", "number", "grade", "label", "labels", "name", "text"]
 Task = Literal["label", "labels", "number", "pair", "pair number", "texts", "tags", "spans"]
 
 LOOKED_AT = 20_000
@@ -113,8 +113,6 @@ class SeenColumn:
         values, counts = self.values, self.counts
         if not values:
             return "empty"
-        if self._are(DATE):
-            return "date"
         is_key = bool(KEY_WORDS & {*words_of(self.name)})
         is_unique = len(values) >= 20 and len(counts) > 0.98 * len(values)
         if all(isinstance(v, ListCell) and all(map(NUMBER.fullmatch, v.parts)) for v in values):
@@ -142,8 +140,7 @@ class SeenColumn:
         """What its values are, in words."""
         count = f"{len(self.counts):,}"
         return {
-            "id": "numbers or codes",
-            "date": "dates",
+            "id": "ids, dates or codes",
             "empty": "empty",
             "name": "names",
             "text": f"texts of {self.words:.0f} words",
@@ -364,7 +361,7 @@ def _tagged(sample: Sample, every: Sequence[SeenColumn]) -> Guess | None:
         kinds = Counter(itertools.chain.from_iterable(map(parts_of, tags.values[:SENTENCES])))
         count = min(len(tags.values), SENTENCES)
         is_listed = bool(tags.values) and isinstance(tags.values[0], ListCell)
-        is_other = tags.kind in ("date", "number", "grade", "id", "empty") and not is_listed
+        is_other = tags.kind in ("number", "grade", "id", "empty") and not is_listed
         if is_other or kinds.total() < max(10 * len(kinds), 1.5 * count):
             continue
         for words in every:

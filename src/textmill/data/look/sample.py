@@ -25,10 +25,6 @@ HEAD_ROWS = 500
 DELIMITERS = {",": ",", ";": ";", "tab": "\t", "|": "|"}
 LEAST_SHARE = 0.7
 """Share of the rows that have the same number of columns with the right delimiter."""
-DATE = re.compile(
-    r"\d{4}[-/.]\d{1,2}[-/.]\d{1,2}([T ][\d:.+Z -]*)?|\d{1,2}:\d\d(:\d\d)?( ?[apAP][mM])?|"
-    r"\d{1,2}[-/.]\d{1,2}[-/.]\d{2,4}(,? [\d:.]+( ?[apAP][mM])?)?"
-)
 NUMBER = re.compile(r"[+-]?(\d+([.,]\d+)?|[.,]\d+)([eE][+-]?\d+)?")
 _NAMES = {*USUAL, *OTHER_NAMES, *itertools.chain.from_iterable(OTHER_NAMES.values())}
 
@@ -247,16 +243,16 @@ def header_reason(rows: Sequence[Sequence[str]]) -> str:
         values = [row[n].strip() for row in others if row[n].strip()]
         if not values or not cell:
             continue
-        is_rare = len({*values}) > len(values) / 4
-        evidence += (-2 if len({*values}) < len(values) else 0) if cell in values else not is_rare
-        reasons += [f"{cell!r} is in no other row"] * (not is_rare and cell not in values)
-        for what, pattern in (("numbers", NUMBER), ("dates", DATE)):
-            if all(map(pattern.fullmatch, values)):
-                is_like_them = pattern.fullmatch(cell) is not None
-                evidence += -3 if is_like_them else 2
-                reasons += [f"there are {what} under {cell!r}"] * (not is_like_them)
-        have_digits = all(any(map(str.isdecimal, value)) for value in values)
-        evidence += have_digits and not any(map(str.isdecimal, cell))
+        kinds = len({*values})
+        if cell in values:
+            evidence -= 2 if kinds < len(values) else 0
+        elif kinds <= len(values) / 4:
+            evidence += 1
+            reasons.append(f"{cell!r} is in no other row")
+        if all(any(map(str.isdecimal, value)) for value in values):
+            is_like_them = any(map(str.isdecimal, cell))
+            evidence += -2 if is_like_them else 2
+            reasons += [f"there are numbers under {cell!r}"] * (not is_like_them)
         sizes = sorted(map(len, values))
         if sizes[len(sizes) // 2] > 20:
             is_short = len(cell.split()) <= 3 and len(cell) < sizes[0] * 1.5 + 5

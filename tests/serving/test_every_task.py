@@ -8,6 +8,7 @@ from starlette.testclient import TestClient
 
 import textmill
 from tests.recipes.local_data import short, write_data
+from textmill.exported.row_predictor import AnswerOptions
 from textmill.inference.export.compare import difference
 from textmill.serving.app import Service, make_app
 from textmill.serving.examples import examples_of
@@ -27,6 +28,10 @@ LIKE = {"pairs/classification/local", "tagging/bilstm/local", "trees/rnng/local"
 OPTIONS = {
     "parsing/top/local": {"n_best", "beam_size"}, "language/transformer/local": {"n_best"},
     "bert/pretraining/local": {"n_best"}, "trees/rnng/local": {"beam_size"},
+    "classification/ngrams/local": {"n_best", "threshold", "explain"},
+    "pairs/classification/local": {"n_best", "threshold", "explain"},
+    "joint/bilstm/local": {"explain"}, "pairs/ranking/local": {"explain"},
+    "regression/ngrams/local": {"explain"},
 }  # fmt: skip
 BF16 = 0.1
 """How far numbers of answers may be off in bfloat16, which has 8 bits: scores of texts are sums."""
@@ -64,11 +69,22 @@ def test_the_server_answers_as_the_predictor_does(name, tmp_path, monkeypatch):
             found = client.post(f"/predict?{option}=3", json=rows[0])
             taken = option in OPTIONS.get(name, ())
             assert found.status_code == (200 if taken else 400), found.text
-            if taken and option == "n_best" and name != "bert/pretraining/local":
+            if taken and option == "n_best" and "scores" in found.json():
+                assert 0 < len(found.json()["scores"]) <= 3
+            elif taken and option == "n_best" and name != "bert/pretraining/local":
                 beside = found.json().keys() & {"alternatives", "others"}
                 assert [len(found.json()[key]) for key in beside] == [2]
             elif taken and option == "n_best":
                 assert {len(mask) for mask in found.json()["masks"]} == {3}
+        if "explain" in OPTIONS.get(name, ()):
+            explained = client.post("/predict?explain=true", json=rows).json()
+            assert [
+                {k: v for k, v in one.items() if k != "reasons"} for one in explained
+            ] == answers
+            kind = predictor.with_options(AnswerOptions(explain=True)).answer_type
+            TypeAdapter(list[kind]).validate_python(explained)
+            words = len(rows[0][predictor.columns[0]].split()) * len(predictor.columns)
+            assert len(explained[0]["reasons"]) >= words
         bad = client.post("/predict", json=[rows[0], {"other": "x"}])
         assert (bad.status_code, bad.json()["where"]) == (422, "row 2")
         for cell in (None, True, {}, [{}], [None], 1e400, "\0", ["\0"], [["a"], "b"], [[[]]], 7):

@@ -129,6 +129,8 @@ def test_a_classifier_takes_labels_a_threshold_and_reasons(tmp_path, monkeypatch
             {**plain.row(), "scores": {plain.label: round(plain.score, 6)}},
         )
         assert ask("?explain=true", "so " * 50)[0] == 200  # a single one always may
+        status, long = ask("?explain=true", "wake me " * 12_500)  # as long as a text may be
+        assert (status, len(long["reasons"])) == (200, 10)
         status, refusal = ask("?explain=true", [text, text])
         assert status == 413
         assert (

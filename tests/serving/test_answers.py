@@ -127,7 +127,16 @@ def test_a_column_that_a_row_may_have_is_said_and_measured():
     assert (row["required"], [*row["properties"]]) == (["source"], ["source", "prefix"])
     body = json.dumps({"source": "Go.", "prefix": "a" * 200_000}).encode()
     with pytest.raises(RefusedError, match="at most 100,000 characters; found 200,000"):
-        read_rows(body, ["source", "prefix"], Limits())
+        read_rows(body, ["source", "prefix"], Limits(), {})
+
+
+def test_a_row_may_have_the_names_of_the_training_file():
+    names = {"message": "text", "title": "subject"}
+    rows = [{"message": "a", "n": 1}, {"message": "a", "text": "b"}, "c"]
+    found, _, _ = read_rows(json.dumps(rows).encode(), ["text"], Limits(), names)
+    assert found == [{"text": "a", "n": 1}, {"message": "a", "text": "b"}, "c"]
+    row = request_schema(["text", "subject"], Limits(), own_names={"text": "message"})["anyOf"][0]
+    assert "'message' for 'text'" in row["description"]
 
 
 def test_it_counts(server):
@@ -152,6 +161,10 @@ def test_it_is_healthy_ready_and_says_what_it_reads(server):
         "limits": {"items": 5, "characters": 1000, "body": 4000, "file": 20971520},
         "vectors": False,
         "files": [],
+        "options": [],
+        "tables": False,
+        "own_names": {},
+        "card": {},
         "examples": [{"text": "<b>abc</b>"}],
     }
 

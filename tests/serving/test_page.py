@@ -284,6 +284,10 @@ def test_an_answer_says_why_a_table_is_answered_and_the_model_has_a_card(
         browser.until(lambda: browser.text("#paths section") is not None)
         assert browser.text("#paths h2") == "POST /predict"
         assert browser.texts("#paths td")[:9:3] == ["n_best", "threshold", "explain"]
+        assert "To a table: the table with its answers" in browser.text("#paths")
+        schema = "document.querySelector('#paths details').open = true"
+        browser.run(schema)
+        assert "'message' for 'text'" in browser.text("#paths pre")
         assert {"ClassifiedRow", "Refused"} <= {*browser.texts("#types h3")}
         assert browser.run("return document.documentElement.scrollWidth") <= 390
         assert browser.log() == []

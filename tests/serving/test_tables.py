@@ -66,7 +66,7 @@ def test_tabs_and_bytes_that_are_no_text_are_read(served):
     [
         (b"", 422, "Wanted a table; found no row."),
         (b"x" * 4_000_001, 413, "at most 4,000,000 bytes"),
-        (b"\0\0\0", 200, "NUL"),
+        (b"text\na\0b\n", 200, "NUL"),
         (b'text\n"never closed', 200, "error"),
     ],
 )

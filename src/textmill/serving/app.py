@@ -315,16 +315,22 @@ def make_app(service: Service) -> ASGIApp:
     }
     optional = service.predictor.optional_columns
     asks = service.predictor.columns, service.limits
-    body = request_schema(*asks, optional=optional, lists=not service.reads)
+    names = {name: own for own, name in service.own_names.items()}
+    body = request_schema(*asks, optional=optional, lists=not service.reads, own_names=names)
+    found: dict[str, Any] = {
+        "description": "The answer to the row, or to each row of a list, in order."
+    }
     bodies: dict[str, Any] = {JSON: {"schema": body}}
     if service.read_table is not None:
         bodies |= {kind: {"schema": {"type": "string"}} for kind in TABLES}
+        found["description"] += " To a table: the table with its answers, row by row."
+        found["content"] = {"text/csv": {"schema": {"type": "string"}}}
     if service.reads:
         bodies[FILE] = {"schema": {"type": "string", "format": "binary", "minLength": 1}}
     app.post(
         "/predict",
         response_model=answer | list[answer],  # type: ignore[valid-type]  # known when it runs
-        responses=refused,
+        responses={200: found, **refused},
         openapi_extra={
             "requestBody": {"required": True, "content": bodies},
             "parameters": [

@@ -140,11 +140,17 @@ def measured(value: Any, where: str) -> int:
 
 
 def request_schema(
-    columns: Sequence[str], limits: Limits, *, optional: Sequence[str] = (), lists: bool = True
+    columns: Sequence[str],
+    limits: Limits,
+    *,
+    optional: Sequence[str] = (),
+    lists: bool = True,
+    own_names: Mapping[str, str] | None = None,
 ) -> dict[str, Any]:
     """The JSON schema of a body: one row, or a list of rows.
 
-    ``lists``: whether a column may be a list of words, or a number, too.
+    ``lists``: whether a column may be a list of words, or a number, too. ``own_names``: other names
+    that a row may have for columns.
     """
     text = {"type": "string", "maxLength": limits.characters}
     parts = {"anyOf": [text, {"type": "number"}]}
@@ -156,6 +162,9 @@ def request_schema(
         "required": list(columns),
         "properties": {**dict.fromkeys(columns, cell), **dict.fromkeys(optional, text)},
     }
+    if own_names:
+        others = ", ".join(f"'{own}' for '{name}'" for name, own in own_names.items())
+        row["description"] = f"A column may have its name in the training file: {others}."
     alone = [text] if len(columns) == 1 else []
     many = {
         "type": "array",

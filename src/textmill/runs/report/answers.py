@@ -299,17 +299,17 @@ def _differing(one: list[str], other: list[str]) -> tuple[tuple[Part, ...], tupl
 
 
 KINDS = (
-    Kind(_label, "gives it {one} of {count} labels: {labels}", "accuracy"),
-    Kind(_frame, "finds its intent and the slots in it", "frame_accuracy"),
-    Kind(partial(_tags, spans=True), "marks spans of {count} kinds in it: {labels}", "span_f1"),
+    Kind(_label, "gives {one} of {count} labels: {labels}", "accuracy"),
+    Kind(_frame, "finds the intent and the slots", "frame_accuracy"),
+    Kind(partial(_tags, spans=True), "marks spans of {count} kinds: {labels}", "span_f1"),
     Kind(
         partial(_tags, spans=False),
         "gives each word one of {count} labels: {labels}",
         "token_accuracy",
     ),
     Kind(_answer, "finds the part that answers the question", "exact_match"),
-    Kind(_number, "gives it a number", "mae"),
+    Kind(_number, "gives a number", "mae"),
     Kind(_text, "writes a text", "exact_match"),
-    Kind(_shown, "answers it"),
+    Kind(_shown, "answers"),
 )
 """The kinds of answers; the first that can read a run's first row is that of all."""

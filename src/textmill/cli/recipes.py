@@ -56,6 +56,7 @@ def add_new(parser: argparse.ArgumentParser) -> None:
     for role in ("text", "label"):
         about = f"of a FILE: the name of the column of the {role}, or its position from 0"
         parser.add_argument(f"--{role}", metavar="COLUMN", help=about)
+    parser.add_argument("--encoding", help="of a FILE: its encoding, if it is not seen")
     parser.add_argument("--train", action="store_true", help="of a FILE: train the recipe, too")
     parser.add_argument(
         "--template",
@@ -74,7 +75,7 @@ def run_new(args: argparse.Namespace) -> int:
     path = Path(args.name)
     if args.template is None and (path.suffix or path.is_file() or _has_rows(path)):
         return _new_of_file(path, args)
-    if options := [name for name in ("text", "label", "train") if getattr(args, name)]:
+    if options := [name for name in ("text", "label", "encoding", "train") if getattr(args, name)]:
         raise UserError(f"--{options[0]} is for a file of rows, and there is no file {args.name}.")
     from textmill.recipes.new_recipe import new_recipe
 
@@ -104,7 +105,7 @@ def _new_of_file(path: Path, args: argparse.Namespace) -> int:
     from textmill.recipes.file_recipe import file_recipe
     from textmill.runtime.files import write_atomic
 
-    sample = look_at(path)
+    sample = look_at(path, encoding=args.encoding)
     found = guess(sample, text=args.text, label=args.label)
     facts = facts_of(sample, found)
     text = file_recipe(path, sample, found, facts)

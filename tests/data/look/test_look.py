@@ -100,6 +100,15 @@ def test_columns_can_be_named_and_an_error_lists_them_all(tmp_path):
         look_at(path)
 
 
+def test_an_encoding_that_is_not_seen_can_be_named(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_bytes("".join(f"посылка {n},{'дж'[n % 2]}\n" for n in range(40)).encode("cp1251"))
+    with pytest.raises(DataError, match=r"--encoding NAME"):
+        look_at(path)
+    sample = look_at(path, encoding="cp1251")
+    assert (sample.rows[0], sample.settings["encoding"]) == (["посылка 0", "д"], "cp1251")
+
+
 def test_a_list_in_one_json_text_is_refused_with_the_command_that_helps(tmp_path):
     (tmp_path / "a.json").write_text('[{"text": "a", "label": "b"}]')
     with pytest.raises(DataError, match=r"jq -c '\.\[\]'"):

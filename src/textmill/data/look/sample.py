@@ -16,7 +16,7 @@ from textmill.data.formats.by_suffix import DELIMITED, FileFormat, column_format
 from textmill.data.formats.cells import CellError, cell_of
 from textmill.data.formats.header import KEY_WORDS, OTHER_NAMES, plain_name, words_of
 from textmill.errors import DataError
-from textmill.text.encodings import HEAD_BYTES, UTF8, UTF16_MARKS, likely_encoding
+from textmill.text.encodings import HEAD_BYTES, UTF8, UTF16_MARKS, checked_encoding, likely_encoding
 
 MOST_ROWS = 200_000
 """Rows that are looked at; of more the first."""
@@ -80,8 +80,8 @@ def _flat(row: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]
                 yield f"{prefix}{name}", cell_of(value.item() if hasattr(value, "item") else value)
 
 
-def look_at(path: Path) -> Sample:
-    """The sample of a file, or of the first file of a folder.
+def look_at(path: Path, *, encoding: str | None = None) -> Sample:
+    """The sample of a file, or of the first file of a folder; ``encoding`` is known, or guessed.
 
     Raises:
         UserError: There is no such file.
@@ -97,13 +97,14 @@ def look_at(path: Path) -> Sample:
     elif kind == "excel":
         sample = _table(_read(file, kind, {}, {}, MOST_ROWS))
     else:
-        sample = _text_file(file, kind)
+        sample = _text_file(file, kind, encoding)
     if not sample.rows:
-        raise DataError(f"{path}: wanted rows, found none that can be read.")
+        other = " If it is not UTF-8, name its encoding: --encoding NAME" if sample.broken else ""
+        raise DataError(f"{path}: wanted rows, found none that can be read.{other}")
     return replace(sample, whole=sample.whole and not others)
 
 
-def _text_file(file: Path, kind: FileFormat) -> Sample:
+def _text_file(file: Path, kind: FileFormat, known: str | None) -> Sample:
     with file.open("rb") as stream:
         head = stream.read(HEAD_BYTES)
     if kind == "squad" and b'"paragraphs"' in head:
@@ -111,10 +112,12 @@ def _text_file(file: Path, kind: FileFormat) -> Sample:
             f"{file}: questions and answers as in SQuAD need no look: textmill train "
             f"question/drqa train_data.path={file} train_data.holdout=0.1"
         )
-    encoding = UTF16_MARKS.get(head[:2]) or likely_encoding(head) or UTF8
+    known = checked_encoding(known) if known else None
+    encoding = UTF16_MARKS.get(head[:2]) or known or likely_encoding(head) or UTF8
     settings, reasons = dict[str, Any](), dict[str, str]()
     if encoding != UTF8 and head[:2] not in UTF16_MARKS:
-        settings["encoding"], reasons["encoding"] = encoding, _decoded_part(head, encoding)
+        reasons["encoding"] = "as named" if known else _decoded_part(head, encoding)
+        settings["encoding"] = encoding
     found = kind
     if kind in ("jsonl", "squad"):  # a .json without questions may have an object in each line
         found, reason = "jsonl", "an object in each line"

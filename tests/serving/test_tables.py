@@ -47,6 +47,11 @@ def test_each_row_keeps_its_place_and_its_columns_whatever_is_wrong_with_it(serv
             assert (row["prediction"], row["error"]) == (texts[number][::-1], "")
 
 
+def test_a_table_of_the_one_column_that_is_read_needs_no_header(served):
+    found = rows_of(served.send(b"abc\ndef\n", CSV))
+    assert [(row["text"], row["prediction"]) for row in found] == [("abc", "cba"), ("def", "fed")]
+
+
 def test_a_column_that_answers_have_too_is_kept_under_its_name(served):
     found = rows_of(served.send(table([("a", "b", "c")], ("prediction", "text", "error")), CSV))
     assert found == [
@@ -68,6 +73,9 @@ def test_tabs_and_bytes_that_are_no_text_are_read(served):
         (b"x" * 4_000_001, 413, "at most 4,000,000 bytes"),
         (b"text\na\0b\n", 200, "NUL"),
         (b'text\n"never closed', 200, "error"),
+        (b"id,body\n1,abc\n", 422, "Wanted a header with text; found 'id', 'body'."),
+        (b"title\nabc\n", 422, "Wanted a header with text; found 'title'."),
+        (b"a b,c d,e f\n", 422, "Wanted a header with text"),
     ],
 )
 def test_what_is_no_table_is_refused_or_a_row_with_an_error(served, body, status, told):

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 from textmill.cli.arguments import add_precision, add_run, load_predictor
 from textmill.cli.predict import input_settings, recorded_layout
 from textmill.config.docstrings import field_docs
-from textmill.errors import MissingExtraError, UserError
+from textmill.errors import DataError, MissingExtraError, UserError
 from textmill.runtime.logging import log_to_stderr
 from textmill.serving.limits import Limits
 
@@ -118,12 +118,27 @@ def run(args: argparse.Namespace) -> int:
 def read_table(
     columns: Sequence[str], layout: Mapping[str, Any], path: Path, stream: BinaryIO, form: str
 ) -> "ColumnRows":
-    """A posted table, read as ``textmill predict`` reads a file of that format."""
+    """A posted table, read as ``textmill predict`` reads a file of that format.
+
+    Of a table without a header the columns are told by the training data's places; one that has as
+    many columns as neither that nor the model, or a header of other names, is refused.
+    """
     from textmill.cli.prediction_rows import ColumnRows
+    from textmill.data.data_files import first_file
+    from textmill.data.first_row import USUAL, first_cells
+    from textmill.data.formats.by_suffix import TABLES, format_name
+    from textmill.data.formats.header import plain_name
     from textmill.data.input_files import input_layout
 
     config, _ = input_settings(layout, columns, [])
     found = input_layout(path, config, columns, form=form, name="table")  # type: ignore[arg-type]
+    cells = first_cells(path, found) or ()
+    trained = format_name(first_file(config.path), config.format)
+    widths = {len(columns), len(config.columns) if trained in TABLES else 0}
+    named = USUAL.issuperset(map(plain_name, cells))
+    if cells and not found.has_header and (named or len(cells) not in widths):
+        shown = ", ".join(map(repr, cells))
+        raise DataError(f"Wanted a header with {', '.join(columns)}; found {shown:.300}.")
     return ColumnRows(stream, "table", found, keep=True)
 
 

@@ -1,6 +1,8 @@
 import io
 import json
 import re
+import sys
+import types
 from pathlib import Path
 
 import pytest
@@ -67,6 +69,40 @@ def test_a_bar_and_a_table_on_a_terminal():
     assert "\x1b[1m  30.00\x1b[0m" in text  # the best so far is bold
     assert text.endswith("done · step 2,400 · bleu 30.00\n")
     assert text.rindex("\x1b[?25h") > text.rindex("\x1b[?25l")  # the cursor is shown again
+
+
+def test_a_notebook_has_one_output_that_is_drawn_anew(monkeypatch):
+    drawn = list[dict[str, str]]()
+
+    class Handle:
+        def update(self, made, *, raw):
+            assert raw
+            drawn.append(made)
+
+    def display(made, *, raw, display_id):
+        assert raw
+        assert display_id
+        assert not drawn
+        drawn.append(made)
+        return Handle()
+
+    module = types.ModuleType("IPython.display")
+    module.display = display
+    monkeypatch.setitem(sys.modules, "IPython", types.ModuleType("IPython"))
+    monkeypatch.setitem(sys.modules, "IPython.display", module)
+    kernel = type("OutStream", (io.StringIO,), {"__module__": "ipykernel.iostream"})
+    assert shown(kernel()) == ""
+    assert any(
+        '<progress value="1200" max="20000"></progress> 1,200/20,000' in each["text/html"]
+        for each in drawn
+    )
+    last = drawn[-1]["text/plain"].splitlines()
+    assert last[0] == "tatoeba.py · runs/t"
+    assert last[2:4] == [
+        "valid   1,200    2.3   2.871   28.34",
+        "valid   2,400    2.3   2.500   30.00",
+    ]
+    assert shown(kernel(), mode="lines").startswith("tatoeba.py · runs/t\nstep 1,200")
 
 
 def test_no_color_is_respected(monkeypatch):

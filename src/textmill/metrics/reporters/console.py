@@ -4,11 +4,13 @@ A log file of a cluster job gets one line per report, without carriage returns a
 bars in such files have filled disks.
 """
 
+import importlib
 import os
 import sys
 import time as clock
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
+from html import escape
 from typing import Any, Literal, TextIO
 
 from rich.console import Console as Terminal
@@ -29,6 +31,8 @@ from textmill.runtime.logging import printable
 _SECONDS_BETWEEN_DRAWINGS = 0.1
 _BAR = 16
 """Characters of the bar."""
+_NOTEBOOK = 110
+"""Characters of a line in a notebook."""
 
 
 class Display(Reporter):
@@ -122,13 +126,20 @@ class BarDisplay(Display):
             self._notes = [*named_values(shown), *rates(progress.get("time", {}))]
             self._draw(progress)
             return
-        for line in self._table.add(split, progress, values, width=self._terminal.width):
-            self._terminal.print(line)
+        for line in self._table.add(split, progress, values, width=self._width):
+            self._print(line)
 
     @override
     def say(self, text: str) -> None:
         if text:
-            self._terminal.print(printable(text), markup=False)
+            self._print(Text(printable(text)))
+
+    @property
+    def _width(self) -> int:
+        return self._terminal.width
+
+    def _print(self, line: Text) -> None:
+        self._terminal.print(line)
 
     @override
     def close(self) -> None:
@@ -143,7 +154,9 @@ class BarDisplay(Display):
         left = [] if eta is None else [format_eta(eta)]
         step, total = int(progress.get("step", 0)), progress.get("total", self._total)
         steps = f"{step:,}/{total:,} steps" if total else f"{step:,} steps"
-        text = _joined([steps, *left, *self._notes], self._terminal.width - _BAR - 1)
+        self._show(step, total, _joined([steps, *left, *self._notes], self._width - _BAR - 1))
+
+    def _show(self, step: int, total: int | None, text: str) -> None:
         if self._bar is None:
             column = TextColumn("{task.fields[text]}", markup=False)
             shown = (BarColumn(bar_width=_BAR), column)
@@ -153,6 +166,45 @@ class BarDisplay(Display):
             self._terminal.show_cursor(True)  # rich hides it; nobody would undo it after a SIGKILL
         self._bar.update(self._bar.task_ids[0], completed=step, total=total, text=text)
         self._bar.refresh()
+
+
+class NotebookDisplay(BarDisplay):
+    """The same as one output of a notebook's cell, drawn anew as the run goes on."""
+
+    def __init__(self, stream: TextIO) -> None:
+        super().__init__(stream)
+        self._lines, self._shown = list[str](), ""
+        self._handle: Any = None
+
+    @property
+    @override
+    def _width(self) -> int:
+        return _NOTEBOOK
+
+    @override
+    def _print(self, line: Text) -> None:
+        self._lines.append(line.plain)
+        self._update()
+
+    @override
+    def _show(self, step: int, total: int | None, text: str) -> None:
+        at = f' value="{step}" max="{total}"' if total else ""
+        self._shown = f"<progress{at}></progress> {escape(text)}"
+        self._update()
+
+    @override
+    def close(self) -> None:
+        """The bar stays, as far as it came."""
+
+    def _update(self) -> None:
+        # No dependency: a kernel has imported it.
+        display = importlib.import_module("IPython.display").display
+        text = "\n".join(self._lines)
+        made = {"text/plain": text, "text/html": f"<pre>{escape(text)}</pre>{self._shown}"}
+        if self._handle is None:
+            self._handle = display(made, raw=True, display_id=True)
+        else:
+            self._handle.update(made, raw=True)
 
 
 def _joined(parts: Sequence[str], width: int) -> str:
@@ -237,17 +289,17 @@ def _width(words: Sequence[str]) -> int:
 class Console(Component, Reporter):
     """Shows the run on standard error, which is where the log goes too.
 
-    On a terminal: a bar with steps, time left, steps per second and the loss; each evaluation is a
-    row of a table above it, the best values so far in bold. Elsewhere: a line per report. Values
-    with a slash in their names (of each label, say) are in neither; a run ends with a table of its
-    labels, on the test data or as the best weights did on the valid data; where those are of before
-    an interruption, as ``metrics.jsonl`` has them. Colours follow ``NO_COLOR``. It writes to
-    ``stream`` instead where one is given.
+    On a terminal, and in a notebook: a bar with steps, time left, steps per second and the loss;
+    each evaluation is a row of a table above it, the best values so far in bold. Elsewhere: a line
+    per report. Values with a slash in their names (of each label, say) are in neither; a run ends
+    with a table of its labels, on the test data or as the best weights did on the valid data; where
+    those are of before an interruption, as ``metrics.jsonl`` has them. Colours follow ``NO_COLOR``.
+    It writes to ``stream`` instead where one is given.
     """
 
     class Config(BaseConfig):
         mode: Literal["auto", "bar", "lines"] = setting("auto", in_key=False)
-        """``bar`` or ``lines``; ``auto`` shows a bar where the stream is a terminal."""
+        """``bar`` or ``lines``; ``auto`` shows a bar on a terminal and in a notebook."""
 
     def __init__(self, config: Config, *, stream: TextIO | None = None) -> None:
         self.config = config
@@ -314,7 +366,10 @@ class Console(Component, Reporter):
             mode = self.config.mode
             terminal = stream.isatty() and os.environ.get("TERM") != "dumb"
             bar = mode == "bar" or (mode == "auto" and terminal)
-            self._display = BarDisplay(stream) if bar else LinesDisplay(stream)
+            # A kernel replaces sys.stderr; a stream of the caller's own gets lines.
+            notebook = mode == "auto" and type(stream).__module__ == "ipykernel.iostream"
+            kind = NotebookDisplay if notebook else BarDisplay if bar else LinesDisplay
+            self._display = kind(stream)
         return self._display
 
 

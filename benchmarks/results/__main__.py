@@ -17,7 +17,16 @@ from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
-from benchmarks.results import bar, few, intents, pretrained, pytext, references, summaries
+from benchmarks.results import (
+    bar,
+    few,
+    intents,
+    papers,
+    pretrained,
+    pytext,
+    references,
+    summaries,
+)
 from benchmarks.results.found import FailedError
 from benchmarks.results.jobs import JOBS, Job, chosen
 from benchmarks.results.ledger import Ledger
@@ -41,7 +50,8 @@ def main(words: Sequence[str] | None = None, declared: Sequence[Job] = JOBS) -> 
         "jobs",
         nargs="*",
         metavar="JOB",
-        help="names, families, few, intents, linear, pretrained, pytext, references or summaries",
+        help="names, families, few, intents, linear, papers, pretrained, pytext, references or "
+        "summaries",
     )
     home = os.environ.get("TEXTMILL_DATA", "data")
     parser.add_argument("--data", type=Path, default=Path(home), help="the folder of data sets")
@@ -83,6 +93,8 @@ def of_another_table(args: argparse.Namespace, parser: argparse.ArgumentParser) 
         intents.main(*places, seeds=args.seeds or 3, measured=not args.table)
     elif args.jobs[:1] == ["pytext"]:
         pytext.main(args.data.resolve(), args.page, names=args.jobs[1:])
+    elif args.jobs == ["papers"]:
+        papers.main(args.data.resolve(), args.page)
     elif args.jobs == ["references"]:
         references.main(*places, seeds=args.seeds or 3, measured=not args.table)
     elif args.jobs == ["summaries"]:

@@ -7,6 +7,7 @@ import pytest
 from tests.pipelines.small_models import REFERENCES, reference_run, tags_in
 from tests.pipelines.small_paper import paper
 from textmill.pipelines import ReferenceParser
+from textmill.pipelines.given_text import PlacedSpan
 from textmill.pipelines.reference_parser import ParsedReference, field_text
 
 
@@ -59,6 +60,9 @@ def test_fields_are_marked_and_named(parser):
     assert [(span.kind, span.start, span.end) for span in found.spans] == [
         ("author", 0, 7), ("title", 9, 19), ("journal", 20, 40), ("date", 41, 46),
     ]  # fmt: skip
+    volume = PlacedSpan(kind="volume", text="32(6):67\u201371,", start=0, end=12, score=1.0)
+    glued = ParsedReference(text="32(6):67\u201371,", spans=(volume,))
+    assert glued.fields == {"volume": "32(6)", "pages": "67\u201371"}
     assert ParsedReference(text="...", spans=(replace(found.spans[0], text="..."),)).fields == {}
 
 

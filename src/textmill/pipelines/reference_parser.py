@@ -36,6 +36,10 @@ LEADS = {
     }.items()
 }
 """What announces a field, and is no part of it."""
+VOLUME_AND_PAGES = re.compile(
+    r"(\w{1,9}(?: ?\([\w/\u2013-]{1,12}\))?): ?(\w{1,9}(?:[-\u2013]{1,2}\w{1,9})?)"
+)
+"""A volume, its issue and pages in one word."""
 OUTSIDE = "O"
 
 
@@ -85,12 +89,16 @@ class ParsedReference(PipelineResult):
         """The text of each field, without the punctuation that divides it from the next.
 
         A field in several places is joined by a space; ``spans`` has each part. A field of
-        punctuation alone is left out.
+        punctuation alone is left out, and pages that are glued to a volume, ``32(6):67-71``, are
+        ``pages`` where no other word is.
         """
         parts = defaultdict[str, list[str]](list)
         for span in self.spans:
             parts[span.kind].append(span.text)
         fields = {kind: field_text(kind, " ".join(texts)) for kind, texts in parts.items()}
+        glued = VOLUME_AND_PAGES.fullmatch(fields.get("volume", ""))
+        if glued and "pages" not in fields:
+            fields["volume"], fields["pages"] = glued.groups()
         return {kind: text for kind, text in fields.items() if text}
 
     @property

@@ -1,6 +1,7 @@
 """``make results`` measures what is missing, once, and writes its tables."""
 
 import json
+import os
 import random
 import sys
 from dataclasses import replace
@@ -15,6 +16,7 @@ from benchmarks.results import (
     few,
     intents,
     measuring,
+    papers,
     pretrained,
     references,
     summaries,
@@ -232,3 +234,29 @@ def test_every_job_is_a_shipped_experiments_and_every_table_has_its_place():
     assert len({job.name for job in JOBS}) == len(JOBS)
     page = PAGE.read_text(encoding="utf-8")
     assert all(0 < page.index(each.BEGIN) < page.index(each.END) for each in TABLES)
+
+
+def test_references_of_papers_are_counted_by_characters_letters_and_beginnings() -> None:
+    wanted = [
+        "Gödel, K. 1931. On  propositions.",
+        "Knuth, D. E. 1984. Semi-literate \u201cwork\u201d.",
+    ]
+    found = ['Knuth, D. E. 1984. Semiliterate "work".', "Gödel, K. 1931. On propositions.", "Table"]
+    counted = papers.Found().add(wanted, found)
+    assert counted == papers.Found(wanted=2, found=3, exact=1, split=2, spurious=1)
+
+
+def test_pdftotext_is_split_by_labels_or_else_by_empty_lines(tmp_path, monkeypatch) -> None:
+    for number, (below, parts) in enumerate(
+        [
+            ("[1] A. New-\nton.\n[2] B.\n", ["A. Newton.", "B."]),
+            ("\nA. 1.\nC.\n\nB.\n", ["A. 1. C.", "B."]),
+        ]
+    ):
+        program = tmp_path / str(number) / "pdftotext"
+        program.parent.mkdir()
+        (program.parent / "text").write_text(f"We cite.\nReferences\n{below}")
+        program.write_text(f"#!/bin/sh\ncat {program.parent}/text\n")
+        program.chmod(0o755)
+        monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
+        assert papers.by_pdftotext(tmp_path) == parts

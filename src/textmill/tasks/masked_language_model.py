@@ -113,7 +113,7 @@ class MaskedLanguageModeling(Task):
         masks = token_loss(self.module, states, targets, on_cpu=self.device.type == "cpu")
         return self._with_judged(masks, judged)
 
-    def _read(self, batch: BlockBatch) -> "tuple[Tensor, Tensor, dict[str, Judged]]":
+    def _read(self, batch: BlockBatch) -> tuple[Tensor, Tensor, dict[str, Judged]]:
         """The states of the tokens to be found, :math:`(N,H)`, these, :math:`(N)`, and the rest."""
         batch, module = batch.to(self.device, non_blocking=True), self.module
         states = module.hidden(batch.inputs, parts=batch.parts)
@@ -134,7 +134,7 @@ class MaskedLanguageModeling(Task):
             judged["next_sentence"] = Judged(follows, batch.follows, batch.inputs.shape[1])
         return found, targets, judged
 
-    def _with_judged(self, masks: Loss, judged: "Mapping[str, Judged]") -> Loss:
+    def _with_judged(self, masks: Loss, judged: Mapping[str, Judged]) -> Loss:
         """The loss of the masks with those of what else is judged.
 
         Each is a sum, times how many tokens are masked for each that it is of: so the mean over

@@ -100,7 +100,7 @@ def write_run(
     """Writes the folder of a finished run that answers as a task does; it is whole or not there.
 
     A folder of that name is replaced. ``config`` is what
-    :meth:`~textmill.run_folder.folder.RunFolder.write_config` takes beside.
+    ``RunFolder.write_config`` takes beside.
     """
     with new_folder(place, replace=True) as made:
         folder = RunFolder(made)

@@ -83,7 +83,7 @@ def test_a_change_is_in_percent_where_both_values_are(tmp_path):
 
 def test_the_command(tmp_path, capsys):
     first, second = made_run(tmp_path / "a"), made_run(tmp_path / "b", lr=0.003, finished=False)
-    assert main(["runs", "diff", str(first), str(second)]) == 0
+    assert main(["runs", "compare", str(first), str(second)]) == 0
     out = capsys.readouterr().out
     assert out.startswith(f"A  {first} (finished)\nB  {second} (not finished)\n")
     assert "\nsettings          A      B\noptimizer.lr  0.001  0.003\n" in out
@@ -93,7 +93,7 @@ def test_the_command(tmp_path, capsys):
 
 def test_what_is_no_run(tmp_path, capsys):
     run = made_run(tmp_path / "a")
-    assert main(["runs", "diff", str(run), str(tmp_path)]) == 2
+    assert main(["runs", "compare", str(run), str(tmp_path)]) == 2
     assert capsys.readouterr().err == (
         f"error: {tmp_path} is not a run folder (no run.json and config.yaml in it). "
         "'textmill runs list' shows the runs there are.\n"
@@ -112,7 +112,7 @@ def test_a_pipe_in_a_run_folder_is_not_waited_for(tmp_path, name, capsys):
     run = made_run(tmp_path / "a")
     (run / name).unlink(missing_ok=True)
     os.mkfifo(run / name)
-    for words in (["list", str(tmp_path)], ["diff", str(run), str(run)], ["report", str(run)]):
+    for words in (["list", str(tmp_path)], ["compare", str(run), str(run)], ["report", str(run)]):
         main(["runs", *words])
     assert "bug" not in capsys.readouterr().err
 

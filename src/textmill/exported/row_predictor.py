@@ -317,8 +317,9 @@ class RowPredictor(ABC):
     def by_own_names(self, row: Row) -> Row:
         """A row whose columns have the training file's names by the model's names for them."""
         known = self.data.get("columns")
-        names = known.items() if isinstance(known, Mapping) else ()
-        own = {at: name for name, at in names if at in row and name not in row}
+        names = known if isinstance(known, Mapping) else {}
+        others = [(name, at) for name, at in names.items() if at not in names]
+        own = {at: name for name, at in others if at in row and name not in row}
         return {own.get(name, name): cell for name, cell in row.items()} if own else row
 
     def stream(

@@ -50,7 +50,8 @@ def _facts(session: Session, name: str, *, solved: bool) -> dict[str, Any]:
         facts["labels"] = dict(counts.most_common(MOST_LABELS))
     if isinstance(target, LabelsColumn):
         facts["separator"] = target.labels.separator
-    if name != DATA[0] and not solved and text.kind in ("classification", "regression"):
+    is_compared = name != DATA[0] and session.has(DATA[0]) and not solved
+    if is_compared and text.kind in ("classification", "regression"):
         train = rows_at_hand(session.get(DATA[0]), text.columns)
         facts["linear"] = _linear(text.input_columns, target, train, rows)
     return facts

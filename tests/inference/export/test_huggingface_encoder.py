@@ -98,7 +98,7 @@ def calibrate(run, **found):
     """What ``textmill calibrate`` writes, with a temperature of one's choice."""
     checkpoint = SavedCheckpoints.of(run).best()
     facts = {"checkpoint": checkpoint.name, "manifest_sha256": manifest_of(checkpoint)[1]}
-    facts |= {"thresholds": None, "precision": None, "rows": 1}
+    facts |= {"thresholds": None, "correct": None, "rows": 1}
     facts |= {"errors": (0, 0), "tables": ((), ())}
     Calibration(**facts | found).write(checkpoint.parent)
 
@@ -114,7 +114,7 @@ def test_a_calibrated_classifier_has_its_temperature_in_the_weights(tmp_path):
     assert found == pytest.approx(ours, abs=1e-5)
     calibrate(run, temperature=2.0, thresholds=dict.fromkeys(before, 0.5))
     encoder = export(run, "huggingface", out=tmp_path / "alone")
-    assert "for a precision, and no model there has thresholds" in encoder.comparison.sentence
+    assert "no model there has thresholds" in encoder.comparison.sentence
 
 
 def of_readme(folder):

@@ -384,7 +384,9 @@ def _texts(module: Scored, task: Any, kind: str) -> Form:
     if settings is None:
         return Form(why="task.loss makes other probabilities of scores than are made there")
     if isinstance(task, LabelTask) and task.text.thresholds is not None:
-        return Form(why="the run is calibrated for a precision, and no model there has thresholds")
+        return Form(
+            why="it is calibrated for a share of correct answers; no model there has thresholds"
+        )
     if not activation:
         settings["pooler_hidden_act"] = pooling.config.activation
         settings["pooler_hidden_size"] = pooling.out_dim

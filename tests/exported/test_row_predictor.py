@@ -78,7 +78,7 @@ class PolarsFrame:
 
     columns: ClassVar = ["text", "n"]
 
-    def __init__(self, rows):
+    def __init__(self, rows, infer_schema_length=100):
         self.rows = rows
 
     def __len__(self):
@@ -129,6 +129,17 @@ def test_a_table_is_its_rows(kind):
     assert [(row["text"], row["n"], row["prediction"]) for row in found] == [
         (row["text"], row["n"], len(row["text"])) for row in ROWS
     ]
+
+
+@pytest.mark.parametrize("kind", SAME_KIND)
+def test_a_table_of_answers_has_what_only_some_of_them_have(kind):
+    predictor = Counted()
+    predictor.answer_row = lambda found: (
+        {"prediction": found} | ({"sure": 1.0} if found > 1 else {})
+    )
+    made = SAME_KIND[kind](predictor(TABLES[kind]()))
+    assert made[1] == {"prediction": 2, "sure": 1.0}
+    assert made[0]["sure"] is None or made[0]["sure"] != made[0]["sure"]
 
 
 def test_answers_of_a_frame_have_its_index():

@@ -5,7 +5,7 @@ import json
 import httpx
 import pytest
 
-from tests.serving.served import read_all, reversing
+from tests.serving.served import Reversed, read_all, reversing
 from textmill.serving.limits import Limits, RefusedError
 from textmill.serving.questions import read_rows, request_schema
 
@@ -40,6 +40,7 @@ def test_it_answers_one_row_or_each_of_a_list(server, rows, answers):
         (rb'"\ud800"', 400, "body", "unexpected end of hex escape"),
         (b"[" * 1000, 400, "body", "recursion limit exceeded"),
         (b"null", 422, "row 1, column 'text'", "string, a number, or a list of these; found null"),
+        (b"1" + b"0" * 400, 422, "row 1, column 'text'", "found a number that no float64 holds."),
         (b'{"text": {}}', 422, "row 1, column 'text'", "found an object."),
         (b'["a", {"txt": "b"}]', 422, "row 2", "A row needs the columns text; 'text' is missing."),
         (rb'"a\u0000"', 422, "row 1", "Column 'text': NUL at character 1."),
@@ -123,20 +124,28 @@ def test_it_says_its_columns_and_its_typed_answer(server):
 
 
 def test_a_column_that_a_row_may_have_is_said_and_measured():
-    row = request_schema(["source"], Limits(), optional=["prefix"])["anyOf"][1]
+    predictor = Reversed(["source"], ["prefix"])
+    row = request_schema(predictor, Limits(), lists=True)["anyOf"][1]
     assert (row["required"], [*row["properties"]]) == (["source"], ["source", "prefix"])
     body = json.dumps({"source": "Go.", "prefix": "a" * 200_000}).encode()
     with pytest.raises(RefusedError, match="at most 100,000 characters; found 200,000"):
-        read_rows(body, ["source", "prefix"], Limits(), {})
+        read_rows(body, predictor, Limits())
 
 
 def test_a_row_may_have_the_names_of_the_training_file():
-    names = {"message": "text", "title": "subject"}
+    predictor = Reversed(["text"])
+    predictor.data = {"columns": {"text": "message", "label": "topic"}}
     rows = [{"message": "a", "n": 1}, {"message": "a", "text": "b"}, "c"]
-    found, _, _ = read_rows(json.dumps(rows).encode(), ["text"], Limits(), names)
+    found, _, _ = read_rows(json.dumps(rows).encode(), predictor, Limits())
     assert found == [{"text": "a", "n": 1}, {"message": "a", "text": "b"}, "c"]
-    row = request_schema(["text", "subject"], Limits(), own_names={"text": "message"})["anyOf"][0]
+    row = request_schema(predictor, Limits(), lists=True)["anyOf"][1]
     assert "'message' for 'text'" in row["description"]
+
+
+def test_names_that_the_training_file_has_for_other_columns_are_those_of_the_model():
+    predictor = Reversed(["text"])
+    predictor.data = {"columns": {"text": "label", "label": "text"}}
+    assert read_rows(b'{"text": "a"}', predictor, Limits())[0] == [{"text": "a"}]
 
 
 def test_it_counts(server):

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from textmill.cli.arguments import add_precision, add_run, load_predictor
-from textmill.cli.predict import input_settings, recorded_layout
+from textmill.cli.predict import input_settings
 from textmill.config.docstrings import field_docs
 from textmill.errors import DataError, MissingExtraError, UserError
 from textmill.runtime.logging import log_to_stderr
@@ -89,26 +89,25 @@ def run(args: argparse.Namespace) -> int:
             predictor = load_predictor(args)
             run, asked = Path(args.run), args.run
             examples = examples_of(run, predictor)
-            layout = recorded_layout(predictor, args.run)
-            reads = partial(read_table, predictor.columns, layout)
-            own_names = _own_names(layout)
+            reads = partial(read_table, predictor.columns, predictor.data)
             text = getattr(predictor, "text", None) or predictor.task.text
             card = model_card(run_of(run.resolve()), text)
             # The folder as it was typed, without its parents.
             name = run.resolve().name if run.is_absolute() or not run.name else str(run)
         else:
             predictor, examples = _pipeline(args, limits)
-            reads, own_names, card = None, dict[str, str](), dict[str, Any]()
+            reads, card = None, dict[str, Any]()
             name = asked = args.pipeline
         service = Service(
             predictor=predictor,
             name=name,
             limits=limits,
             token=token,
-            hosts=frozenset({"127.0.0.1", "localhost", "[::1]", args.host}) if own else None,
+            hosts=frozenset({"127.0.0.1", "localhost", "[::1]", args.host.lower()})
+            if own
+            else None,
             examples=examples,
             read_table=reads,
-            own_names=own_names,
             card=card,
         )
         serve(service, listener, lambda url: print(f"{asked} at {url}/", flush=True))
@@ -140,13 +139,6 @@ def read_table(
         shown = ", ".join(map(repr, cells))
         raise DataError(f"Wanted a header with {', '.join(columns)}; found {shown:.300}.")
     return ColumnRows(stream, "table", found, keep=True)
-
-
-def _own_names(layout: Mapping[str, Any]) -> dict[str, str]:
-    """The model's columns by the names of the training file's header."""
-    columns = layout.get("columns")
-    named = columns.items() if isinstance(columns, Mapping) else ()
-    return {at: name for name, at in named if isinstance(at, str) and at != name}
 
 
 def _pipeline(

@@ -4,6 +4,7 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
 from dataclasses import dataclass, replace
+from itertools import chain
 from types import MappingProxyType
 from typing import Any, Protocol, TypeVar, get_type_hints, overload
 
@@ -22,7 +23,7 @@ T = TypeVar("T")
 CHUNK_CHARACTERS = 1_000_000
 """Rows of a stream are answered once they have so many characters, which bounds memory."""
 
-ITSELF = re.compile(r"Row 0(?:, | )")
+SINGLE_ROW_PREFIX = re.compile(r"Row 0(?:, | )")
 """Prefix of errors of rows that were checked one at a time; it is not their number."""
 
 SLICE = 256
@@ -314,12 +315,16 @@ class RowPredictor(ABC):
             )
         return row
 
-    def by_own_names(self, row: Row) -> Row:
-        """A row whose columns have the training file's names by the model's names for them."""
+    @property
+    def own_names(self) -> dict[str, str]:
+        """The model's columns by the training file's names for them, which rows may use."""
         known = self.data.get("columns")
         names = known if isinstance(known, Mapping) else {}
-        others = [(name, at) for name, at in names.items() if at not in names]
-        own = {at: name for name, at in others if at in row and name not in row}
+        return {at: name for name, at in names.items() if isinstance(at, str) and at not in names}
+
+    def by_own_names(self, row: Row) -> Row:
+        """A row whose columns have the training file's names by the model's names for them."""
+        own = {at: name for at, name in self.own_names.items() if at in row and name not in row}
         return {own.get(name, name): cell for name, cell in row.items()} if own else row
 
     def stream(
@@ -367,7 +372,7 @@ class RowPredictor(ABC):
             except DataError as error:
                 named = as_mapping(given)
                 shown = {self.columns[0]: given} if named is None else dict(named)
-                results.append((shown, DataError(ITSELF.sub("", str(error), count=1))))
+                results.append((shown, DataError(single_row_error(error))))
             else:
                 results.append((dict(row), None))
                 good.append(row)
@@ -498,6 +503,11 @@ def row_chunks(
         yield chunk
 
 
+def single_row_error(error: DataError) -> str:
+    """The error of a row that was checked by itself, without its number."""
+    return SINGLE_ROW_PREFIX.sub("", str(error), count=1)
+
+
 def _refuse_nul(value: object, column: str) -> None:
     if isinstance(value, str) and "\0" in value:
         at = value.index("\0")
@@ -594,10 +604,14 @@ def _rows_of_table(table: Any) -> Iterator[dict[str, Any]]:
 
 def _table_like(table: Any, rows: Iterable[Mapping[str, Any]]) -> Any:
     """Rows as a table of the same kind."""
-    kind, made = type(table), [*map(dict, rows)]
-    if hasattr(kind, "from_pylist"):  # of pyarrow
+    kind, given = type(table), [*rows]
+    names = dict.fromkeys(chain.from_iterable(given))  # pyarrow takes those of the first row
+    made = [{**names, **row} for row in given]
+    if hasattr(kind, "from_pylist"):
         return kind.from_pylist(made)
-    return kind(made, index=table.index) if hasattr(table, "iloc") else kind(made)
+    if hasattr(table, "iloc"):
+        return kind(made, index=table.index)
+    return kind(made, infer_schema_length=None)  # polars takes the types of the first hundred
 
 
 def _names_of(row: Mapping[str, Any]) -> str:

@@ -95,8 +95,6 @@ class Service:
             browser here, cannot reach this server by a name of its own.
         examples: Rows to try.
         read_table: Opens a table that is posted; None: none may be.
-        own_names: Columns of the model by the names that the training file has for them, which
-            rows may use.
         card: Facts of the model, as :func:`~textmill.serving.card.model_card` gives them.
     """
 
@@ -107,7 +105,6 @@ class Service:
     hosts: frozenset[str] | None = None
     examples: Sequence[Mapping[str, Any]] = ()
     read_table: ReadTable | None = None
-    own_names: Mapping[str, str] = field(default_factory=dict)
     card: Mapping[str, Any] = field(default_factory=dict)
     stopping: bool = False
     """Whether new questions are refused because the server stops."""
@@ -118,7 +115,6 @@ class Service:
     def __post_init__(self) -> None:
         pipeline = self.predictor if isinstance(self.predictor, PipelineRows) else None
         self.reads = [] if pipeline is None else [*pipeline.pipeline.extensions]
-        self.columns = (*self.predictor.columns, *self.predictor.optional_columns)
         self.options = option_schemas(self.predictor, self.limits)
         self.batcher = Batcher(self.predictor, self.limits, self.telemetry)
 
@@ -165,7 +161,7 @@ class Service:
             text = f"Wanted 'Content-Type: {known}'; found {kind:.100}."
             raise RefusedError(415, text, where="header Content-Type")
         body = await self.body(request, self.limits.body)
-        rows, characters, alone = read_rows(body, self.columns, self.limits, self.own_names)
+        rows, characters, alone = read_rows(body, self.predictor, self.limits)
         cost = len(rows)
         if options.explain:
             cost = self._cost_explained(rows, options)
@@ -288,7 +284,7 @@ class Service:
         columns, vectors = list(self.predictor.columns), self.predictor.answer_class is Embedded
         known = {"name": self.name, "columns": columns, "limits": limits, "vectors": vectors}
         known |= {"options": [*self.options], "tables": self.read_table is not None}
-        known |= {"own_names": dict(self.own_names), "card": dict(self.card)}
+        known |= {"own_names": self.predictor.own_names, "card": dict(self.card)}
         return _json({**known, "files": self.reads, "examples": list(self.examples)})
 
 
@@ -313,10 +309,7 @@ def make_app(service: Service) -> ASGIApp:
     refused: dict[int | str, dict[str, Any]] = {
         status: {"description": text, "model": Refused} for status, text in REFUSED.items()
     }
-    optional = service.predictor.optional_columns
-    asks = service.predictor.columns, service.limits
-    names = {name: own for own, name in service.own_names.items()}
-    body = request_schema(*asks, optional=optional, lists=not service.reads, own_names=names)
+    body = request_schema(service.predictor, service.limits, lists=not service.reads)
     found: dict[str, Any] = {
         "description": "The answer to the row, or to each row of a list, in order."
     }

@@ -18,7 +18,12 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, gene
 from prometheus_client.process_collector import ProcessCollector
 
 from textmill.errors import DataError
-from textmill.exported.row_predictor import CHUNK_CHARACTERS, ITSELF, AnswerOptions, RowPredictor
+from textmill.exported.row_predictor import (
+    CHUNK_CHARACTERS,
+    AnswerOptions,
+    RowPredictor,
+    single_row_error,
+)
 from textmill.serving.limits import Limits, RefusedError
 
 LOG = logging.getLogger("textmill")
@@ -258,7 +263,7 @@ class Batcher:
             try:
                 self.predictor.check(self.predictor.row(row))
             except DataError as problem:
-                problems[f"row {number}"] = ITSELF.sub("", str(problem), count=1)
+                problems[f"row {number}"] = single_row_error(problem)
             except Exception:
                 LOG.exception("A row could not be checked")
         if isinstance(error, DataError) and not problems:

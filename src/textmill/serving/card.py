@@ -15,7 +15,8 @@ from textmill.runtime.files import parse_json, read_all
 LARGEST = 1 << 20
 """Bytes of a run's ``run.json``."""
 OF_ROWS = ("accuracy", "exact_match")
-"""Metrics that are a share of the rows, right or not: their intervals are known from it."""
+"""Metrics that are a share of the rows, right or not, if rows have labels: their intervals are
+known from it. The accuracy of models of text is one of tokens."""
 MOST_LABELS = 1000
 
 
@@ -37,7 +38,9 @@ def model_card(run: Path, text: Any) -> dict[str, Any]:
         name = info["selected_by"]["metric"]
         value = float(info["result"]["best"][name])
         card["metric"] = {"name": name, "value": value}
-        if name.rpartition("/")[2] in OF_ROWS and (count := rows.get("valid_data", 0)):
+        kind = name.rpartition("/")[2]
+        is_of_rows = kind in OF_ROWS and (labels or kind != "accuracy")
+        if is_of_rows and (count := rows.get("valid_data", 0)):
             card["metric"]["interval"] = wilson(value * count, count)
     except (DataError, LookupError, TypeError, ValueError, AttributeError):
         pass  # what is not there, or of another version, is left out

@@ -1,6 +1,7 @@
 """Reads a request: its body from JSON to rows, within the limits, and its query."""
 
-from collections.abc import Mapping, Sequence
+import sys
+from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
@@ -83,13 +84,8 @@ def _option(name: str, value: str, schema: Mapping[str, Any]) -> Any:
     return found
 
 
-def read_rows(
-    body: bytes, columns: Sequence[str], limits: Limits, own_names: Mapping[str, str]
-) -> tuple[list[Any], int, bool]:
-    """The rows of a body, their characters, and whether the body is a single row.
-
-    ``own_names`` are other names that rows may have for columns.
-    """
+def read_rows(body: bytes, predictor: RowPredictor, limits: Limits) -> tuple[list[Any], int, bool]:
+    """The rows of a body, their characters, and whether the body is a single row."""
     try:
         given = from_json(body, allow_inf_nan=False)
     except ValueError as error:
@@ -99,9 +95,8 @@ def read_rows(
     if len(rows) > limits.items:
         text = f"Wanted at most {limits.items:,} rows; found {len(rows):,}. Ask in parts."
         raise RefusedError(413, text, where="body")
-    if own_names:
-        rows = [_renamed(row, own_names) if isinstance(row, dict) else row for row in rows]
-    characters = 0
+    rows = [predictor.by_own_names(row) if isinstance(row, dict) else row for row in rows]
+    columns, characters = (*predictor.columns, *predictor.optional_columns), 0
     for number, row in enumerate(rows, start=1):
         cells = row if isinstance(row, dict) else {columns[0]: row}
         for name in columns:
@@ -119,39 +114,28 @@ def read_rows(
     return rows, characters, not isinstance(given, list)
 
 
-def _renamed(row: Mapping[str, Any], own_names: Mapping[str, str]) -> dict[str, Any]:
-    """A row by the model's names for its columns; one that it has under both is left."""
-    called = {name: own_names.get(name, name) for name in row}
-    return {name if called[name] in row else called[name]: cell for name, cell in row.items()}
-
-
 def measured(value: Any, where: str) -> int:
     """The characters of a cell: a string, a number, or a list of such."""
     if isinstance(value, str):
         return len(value)
     if isinstance(value, list):
         return sum(measured(part, where) for part in value)
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        return len(str(value))
-    found = {bool: "true or false", type(None): "null", dict: "an object"}[type(value)]
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    if is_number and abs(value) <= sys.float_info.max:
+        return len(str(value))  # of an int of more than 4,300 digits Python makes no text
+    names = {bool: "true or false", type(None): "null", dict: "an object"}
+    found = names.get(type(value), "a number that no float64 holds")
     raise RefusedError(
         422, f"Wanted a string, a number, or a list of these; found {found}.", where=where
     )
 
 
-def request_schema(
-    columns: Sequence[str],
-    limits: Limits,
-    *,
-    optional: Sequence[str] = (),
-    lists: bool = True,
-    own_names: Mapping[str, str] | None = None,
-) -> dict[str, Any]:
+def request_schema(predictor: RowPredictor, limits: Limits, *, lists: bool) -> dict[str, Any]:
     """The JSON schema of a body: one row, or a list of rows.
 
-    ``lists``: whether a column may be a list of words, or a number, too. ``own_names``: other names
-    that a row may have for columns.
+    ``lists``: whether a column may be a list of words, or a number, too.
     """
+    columns, own_names = predictor.columns, predictor.own_names
     text = {"type": "string", "maxLength": limits.characters}
     parts = {"anyOf": [text, {"type": "number"}]}
     listed = {"type": "array", "items": parts, "description": "A text given as its words."}
@@ -160,10 +144,11 @@ def request_schema(
         "type": "object",
         "title": "Row",
         "required": list(columns),
-        "properties": {**dict.fromkeys(columns, cell), **dict.fromkeys(optional, text)},
+        "properties": dict.fromkeys(columns, cell)
+        | dict.fromkeys(predictor.optional_columns, text),
     }
     if own_names:
-        others = ", ".join(f"'{own}' for '{name}'" for name, own in own_names.items())
+        others = ", ".join(f"'{own}' for '{name}'" for own, name in own_names.items())
         row["description"] = f"A column may have its name in the training file: {others}."
     alone = [text] if len(columns) == 1 else []
     many = {

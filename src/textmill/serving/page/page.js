@@ -264,7 +264,7 @@ function why(row) {
       button.replaceWith(reasons(await predict(row, asked?.signal, "?explain=true"), row));
       tell("");
     } catch (error) {
-      if (!asked?.signal.aborted) tell(reason(error));
+      if (!asked?.signal.aborted) tell(error.message);
       button.disabled = false;
     }
   });
@@ -305,7 +305,7 @@ async function answerTable(file, signal) {
   if (file.size > limits.file) throw new Error(`${file.name} has ${file.size.toLocaleString("en")} bytes; at most ${limits.file.toLocaleString("en")} are read.`);
   const type = /\.(tsv|tab)$/i.test(file.name) ? "text/tab-separated-values" : "text/csv";
   find("answer").replaceChildren(made("p", `Reading ${file.name} …`, "hint"));
-  const response = await fetch("predict", { method: "POST", headers: { ...headers(), "Content-Type": type }, body: file, signal });
+  const response = await reach("predict", { method: "POST", headers: { ...headers(), "Content-Type": type }, body: file, signal });
   if (!response.ok) await read(response);
   const parts = [];
   const decoder = new TextDecoder();
@@ -380,12 +380,10 @@ function tell(problem) {
   find("problem").hidden = !problem;
 }
 
-function reason(error) {
-  return error instanceof TypeError ? "The server cannot be reached." : error.message;
-}
+const reach = (path, how) => fetch(path, how).catch(() => Promise.reject(new Error("The server cannot be reached.")));
 
 async function predict(rows, signal, query = "") {
-  const response = await fetch(`predict${query}`, { method: "POST", headers: headers(), body: JSON.stringify(rows), signal });
+  const response = await reach(`predict${query}`, { method: "POST", headers: headers(), body: JSON.stringify(rows), signal });
   return read(response);
 }
 
@@ -393,7 +391,7 @@ async function readFile(file, signal) {
   if (file.size > limits.file) throw new Error(`${file.name} has ${file.size.toLocaleString("en")} bytes; at most ${limits.file.toLocaleString("en")} are read.`);
   find("answer").replaceChildren(made("p", `Reading ${file.name} …`, "hint"));
   const type = { "Content-Type": "application/octet-stream" };
-  return read(await fetch("predict", { method: "POST", headers: { ...headers(), ...type }, body: file, signal }));
+  return read(await reach("predict", { method: "POST", headers: { ...headers(), ...type }, body: file, signal }));
 }
 
 async function ask() {
@@ -421,7 +419,7 @@ async function ask() {
   } catch (error) {
     if (mine.signal.aborted) return;
     find("answer").replaceChildren();
-    tell(reason(error));
+    tell(error.message);
   } finally {
     if (asked === mine) send.removeAttribute("aria-busy");
   }
@@ -538,7 +536,7 @@ function showCard(card) {
     Recipe: card.recipe,
     Labels: card.labels && `${some}${more}`,
     Data: rows.join("; "),
-    Quality: name && `${name} ${share(value)}${interval ? ` (95 % interval ${share(interval[0])} to ${share(interval[1])})` : ""}, on the validation data`,
+    Quality: typeof value === "number" && `${name} ${share(value)}${interval ? ` (95 % interval ${share(interval[0])} to ${share(interval[1])})` : ""}, on the validation data`,
     Trained: card.trained,
   };
   const lines = Object.entries(facts).filter(([, text]) => text).map(([fact, text]) => nest("div", "", [made("dt", fact), made("dd", text)]));
@@ -562,7 +560,7 @@ function example(row) {
 }
 
 async function learn() {
-  const model = await read(await fetch("model", { headers: headers() }));
+  const model = await read(await reach("model", { headers: headers() }));
   [columns, limits, searches, files] = [model.columns, model.limits, model.vectors, model.files];
   options = model.options;
   ownNames = Object.fromEntries(Object.entries(model.own_names).map(([own, name]) => [name, own]));
@@ -582,9 +580,9 @@ find("question").addEventListener("submit", (event) => {
   event.preventDefault();
   // Where a token was missing, what the model reads is learnt first, and asked then.
   if (columns.length) ask();
-  else learn().catch((error) => tell(reason(error)));
+  else learn().catch((error) => tell(error.message));
 });
 find("question").addEventListener("keydown", (event) => {
   if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) find("question").requestSubmit();
 });
-learn().catch((error) => tell(reason(error)));
+learn().catch((error) => tell(error.message));

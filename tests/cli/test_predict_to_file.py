@@ -74,6 +74,8 @@ def test_csv_for_excel_has_a_mark_and_the_separator_of_the_language(place, monke
     mark, _, rest = Path("out.csv").read_bytes().partition(b"text")
     assert mark == codecs.BOM_UTF8
     assert rest.startswith({"C": b",prediction,", "de_DE": b";prediction;"}[language])
+    first = rest.splitlines()[1]
+    assert first.endswith({"C": b",9.333333333333334,", "de_DE": b";9,333333333333334;"}[language])
     assert command("--excel", to="out.jsonl") == 2
 
 

@@ -74,7 +74,7 @@ def add(parser: argparse.ArgumentParser) -> None:
         "--excel",
         action="store_true",
         help="write a --output .csv that Excel opens rightly: with a byte order mark, and with "
-        "semicolons if numbers have a decimal comma in the language of this machine",
+        "semicolons and decimal commas if numbers have such in the language of this machine",
     )
     for name, about in (
         (
@@ -230,7 +230,7 @@ def _rows(predictor: Any, args: argparse.Namespace, source: IO[bytes]) -> Column
     if pipe is not None and args.model is None:
         refuse_pdf(pipe.lines[:HEAD], args.file, args.run)
     whole = form == TEXT or args.model is not None
-    data = {} if whole else recorded_layout(predictor, args.run)
+    data = {} if whole else predictor.data
     config, typed = input_settings(data, predictor.columns, [] if form == TEXT else args.words)
     if pipe is None:
         form = form or input_format(path, config)
@@ -253,19 +253,6 @@ def _rows(predictor: Any, args: argparse.Namespace, source: IO[bytes]) -> Column
         raise UserError(f"{name}: {layout.kind} is read from a file, not from a pipe. Name a file.")
     keep = args.output is not None
     return ColumnRows(pipe or source, name, layout, whole=args.json, keep=keep)
-
-
-def recorded_layout(predictor: Any, run: str) -> Mapping[str, Any]:
-    """How the run's data is read; empty if it is not read from a file of columns."""
-    from textmill.exported.row_predictor import ChosenAnswers, ExportedPredictor
-
-    if isinstance(predictor, ChosenAnswers):
-        predictor = predictor.model
-    if isinstance(predictor, ExportedPredictor):
-        return predictor.data
-    from textmill.runs import load_run
-
-    return load_run.recorded_layout(predictor, run)
 
 
 def _check_file(args: argparse.Namespace) -> None:

@@ -146,7 +146,7 @@ class ColumnRows:
             from textmill.data.formats.arrow_files import record_batches
 
             self.batches = partial(record_batches, stream.name, layout.kind)
-        self._names: dict[int, list[str]] = {}
+        self._names = list[str]()
         self._is_json = isinstance(layout, JsonLinesFormat)
         self._whole, self._keep = whole, keep
 
@@ -188,10 +188,9 @@ class ColumnRows:
             return {next(iter(self.layout.columns)): found}
         if found is None or isinstance(found, Mapping):
             return found or {}
-        names = self._names.get(len(found))
-        if names is None:
-            names = self._names[len(found)] = kept_names(self.layout, self.scan.names, len(found))
-        return dict(zip(names, found, strict=True))
+        if len(self._names) != len(found):
+            self._names = kept_names(self.layout, self.scan.names, len(found))
+        return dict(zip(self._names, found, strict=True))
 
 
 def kept_names(layout: Any, header: Sequence[str], count: int) -> list[str]:

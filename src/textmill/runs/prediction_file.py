@@ -14,6 +14,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from textmill.data.formats.cells import cell_text, encodable, json_text
 from textmill.data.formats.header import free_name
 from textmill.errors import DataError, MissingExtraError, UserError
 from textmill.exported.row_predictor import characters, row_chunks
@@ -72,7 +73,7 @@ class PredictionFile:
         vector_size: int | None = None,
         excel: bool = False,
     ) -> None:
-        """``excel``: CSV has a byte order mark and the separator that Excel expects here."""
+        """``excel``: CSV has a byte order mark, and the separators that Excel expects here."""
         self.output, self._batches, self._size = output, batches, vector_size
         self._excel = excel
         self._kept: dict[str, Any] = {}
@@ -164,16 +165,21 @@ class PredictionFile:
 
     def _json_lines(self, file: HashingFile, final: Mapping[str, str]) -> None:
         for row in self._rows(final):
-            file.write(f"{_json(row)}\n".encode("utf-8", "backslashreplace"))
+            file.write(f"{json_text(row)}\n".encode("utf-8", "backslashreplace"))
 
     def _csv(self, file: HashingFile, final: Mapping[str, str]) -> None:
         names = [*self._kept, *final.values()]
         text: Any = codecs.getwriter("utf-8")(file, "backslashreplace")  # type: ignore[arg-type]  # it has no seek
         text.write("\ufeff" * self._excel)
         separator = excel_separator() if self._excel else ","
+
+        def cell(value: Any) -> str:
+            has_comma = separator == ";" and isinstance(value, float)
+            return cell_text(value).replace(".", ",") if has_comma else cell_text(value)
+
         writer = csv.writer(text, delimiter=separator, lineterminator="\n")
         writer.writerow(names)
-        writer.writerows([_text(row.get(name)) for name in names] for row in self._rows(final))
+        writer.writerows([cell(row.get(name)) for name in names] for row in self._rows(final))
 
     def _xlsx(self, file: HashingFile, final: Mapping[str, str]) -> None:
         try:
@@ -193,7 +199,7 @@ class PredictionFile:
                     for column, cell in enumerate(cells):
                         if isinstance(cell, float) and math.isfinite(cell):
                             sheet.write_number(at, column, cell)
-                        elif text := _encodable(_text(cell))[:EXCEL_CHARACTERS]:
+                        elif text := encodable(cell_text(cell))[:EXCEL_CHARACTERS]:
                             sheet.write_string(at, column, text)
             whole.seek(0)
             while part := whole.read(1 << 20):
@@ -216,12 +222,12 @@ class PredictionFile:
         import pyarrow
         from pyarrow.parquet import ParquetWriter
 
-        kept = [(_encodable(name), _type(kind)) for name, kind in self._kept.items()]
+        kept = [(encodable(name), _type(kind)) for name, kind in self._kept.items()]
         schema = pyarrow.schema(kept)
         if self._batches is not None:
             schema = next(self._batches()).schema  # with its metadata, which pandas reads
         for name, called in final.items():
-            schema = schema.append(pyarrow.field(_encodable(called), _type(self._answers[name])))
+            schema = schema.append(pyarrow.field(encodable(called), _type(self._answers[name])))
         with ParquetWriter(pyarrow.PythonFile(_Unclosed(file), mode="w"), schema) as writer:
             for kept, answers in self._groups():
                 typed = isinstance(kept, list)
@@ -301,7 +307,7 @@ def _arrays(types: Mapping[str, Any], rows: Rows) -> list[Any]:
     for name, kind in types.items():
         values: list[Any] = [row.get(name) for row in rows]
         if kind is str:
-            values = [None if value is None else _encodable(_text(value)) for value in values]
+            values = [None if value is None else encodable(cell_text(value)) for value in values]
         arrays.append(pyarrow.array(values, type=_type(kind)))
     return arrays
 
@@ -330,35 +336,3 @@ def _values(column: Any) -> list[Any]:
             with suppress(ValueError):
                 values[number] = cell.as_py()
         return values
-
-
-def _text(value: Any) -> str:
-    """A value as a cell of CSV; lists and objects are JSON."""
-    if isinstance(value, bool | list | tuple | Mapping):
-        return _json(value)
-    return "" if value is None else _plain(value)
-
-
-def _json(value: Any) -> str:
-    """A value as JSON; NaN and infinities, which JSON does not have, are null."""
-    try:
-        return json.dumps(value, ensure_ascii=False, allow_nan=False, default=_plain)
-    except ValueError:
-        return json.dumps(_finite(value), ensure_ascii=False, default=_plain)
-
-
-def _finite(value: Any) -> Any:
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    if isinstance(value, Mapping):
-        return {key: _finite(item) for key, item in value.items()}
-    return [_finite(item) for item in value] if isinstance(value, list | tuple) else value
-
-
-def _plain(value: Any) -> str:
-    """Text for a value that JSON does not have: bytes, a date."""
-    return value.decode("utf-8", "backslashreplace") if isinstance(value, bytes) else str(value)
-
-
-def _encodable(text: str) -> str:
-    return text.encode("utf-8", "backslashreplace").decode()

@@ -144,3 +144,36 @@ def json_answers(found: Mapping[str, Any], keys: Collection[Any] = ANSWERS) -> d
     return {
         key: json.dumps(part, ensure_ascii=False) for key, part in zip(ANSWERS, lists, strict=True)
     }
+
+
+def cell_text(value: Any) -> str:
+    """A value as a cell of CSV; lists and objects are JSON."""
+    if isinstance(value, bool | list | tuple | Mapping):
+        return json_text(value)
+    return "" if value is None else _plain(value)
+
+
+def json_text(value: Any) -> str:
+    """A value as JSON; NaN and infinities, which JSON does not have, are null."""
+    try:
+        return json.dumps(value, ensure_ascii=False, allow_nan=False, default=_plain)
+    except ValueError:
+        return json.dumps(_finite(value), ensure_ascii=False, default=_plain)
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, Mapping):
+        return {key: _finite(item) for key, item in value.items()}
+    return [_finite(item) for item in value] if isinstance(value, list | tuple) else value
+
+
+def _plain(value: Any) -> str:
+    """Text for a value that JSON does not have: bytes, a date."""
+    return value.decode("utf-8", "backslashreplace") if isinstance(value, bytes) else str(value)
+
+
+def encodable(text: str) -> str:
+    """A text in which half of a surrogate pair is an escape."""
+    return text.encode("utf-8", "backslashreplace").decode()

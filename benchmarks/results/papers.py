@@ -59,6 +59,8 @@ def by_refextract(path: Path) -> list[str]:
     told = subprocess.run(  # the Python that the caller names
         [os.environ[PEER], "-c", ASKED, str(path)], capture_output=True, text=True, check=False
     )
+    if told.returncode:
+        say(f"{path}: refextract failed: {told.stderr.strip().rpartition(chr(10))[2]}")
     last = told.stdout.strip().rpartition("\n")[2]
     return [LABEL.sub("", text, count=1) for text in json.loads(last or "[]")]
 

@@ -117,6 +117,7 @@ class FirstWords:
     def read(self, stream, name, *, seconds=None):
         if Reversed.tells:
             print(f"{TOLD}a file", flush=True)
+        end = time.monotonic() + seconds
         for number, line in enumerate(stream.read().decode("latin-1").splitlines(), start=1):
             if line.startswith("hold "):
                 hold(Path(line.split()[1]))
@@ -124,6 +125,8 @@ class FirstWords:
                 raise DataError(f"{name}: page {number}: it is damaged")
             if line == "fail":
                 raise RuntimeError("a bug")
+            if time.monotonic() > end:
+                raise DataError(f"{name}: it takes too long")
             if line == "slow":
                 time.sleep(0.05)
             yield Found(line, line=number, error="no." if line == "no" else None)

@@ -1,6 +1,8 @@
 """What all pipelines do: find their model, read their input, answer it in order."""
 
+import math
 import re
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -253,12 +255,20 @@ class Pipeline(ABC, Generic[R]):
     ) -> Iterator[R]:
         """The results for an open file of bytes, one after the other, as :meth:`predict_bytes`.
 
-        A PDF may be read for so many ``seconds``; None: as long as its limits allow.
+        Args:
+            stream: The file.
+            name: What errors call it.
+            password: Of a PDF that is encrypted.
+            seconds: How long it may take; None: a PDF is read as long as its limits allow.
+
+        Raises:
+            DataError: It cannot be read, or took longer.
         """
+        end = math.inf if seconds is None else time.monotonic() + seconds
         # A pipe cannot go back to what was looked at.
         peeked = stream if isinstance(stream, BufferedReader) else BufferedReader(stream)  # type: ignore[type-var]
         if not (is_pdf(peeked.peek(HEAD)) or name.lower().endswith(".pdf")):
-            yield from self._read_text(peeked, name)
+            yield from self._read_text(peeked, name, end=end)
             return
         from textmill.pipelines.documents import PdfLimits, read_pdf
 
@@ -267,19 +277,22 @@ class Pipeline(ABC, Generic[R]):
             limits = replace(limits, seconds=min(seconds, limits.seconds))
         content = peeked.read(limits.bytes + 1)  # as much as is known to be too much
         document = read_pdf(content, name=name, limits=limits, password=password)
-        yield from self.answer(self.texts(document))
+        yield from self.answer(self.texts(document), end=end)
 
-    def _read_text(self, stream: BinaryIO, name: str) -> Iterator[R]:
+    def _read_text(self, stream: BinaryIO, name: str, *, end: float = math.inf) -> Iterator[R]:
         texts = text_lines(stream, name) if self.by_line else [whole_text(stream, name)]
-        yield from self.answer(texts)
+        yield from self.answer(texts, end=end)
 
-    def answer(self, texts: Iterable[GivenText]) -> Iterator[R]:
-        """The results for texts that are read, in order; some hundred are answered together."""
+    def answer(self, texts: Iterable[GivenText], *, end: float = math.inf) -> Iterator[R]:
+        """The results for texts that are read, in order; some hundred are answered together.
+
+        A DataError ends them if the time of ``time.monotonic`` is after ``end``.
+        """
         for some in row_chunks(texts, lambda given: len(given.text)):
             problems = [each.problem or text_problem(each.text) for each in some]
             both = zip(some, problems, strict=True)
             asked = [[] if problem else self.rows(each) for each, problem in both]
-            found = self._answered([row for rows in asked for row in rows])
+            found = self._answered([row for rows in asked for row in rows], end)
             for given, problem, rows in zip(some, problems, asked, strict=True):
                 answered = [next(found) for _ in rows]
                 wrong = [str(answer) for _, answer in answered if isinstance(answer, DataError)]
@@ -288,8 +301,10 @@ class Pipeline(ABC, Generic[R]):
                 else:
                     yield self.result(given, answered)
 
-    def _answered(self, rows: Iterable[Any]) -> Iterator[tuple[Row, Any]]:
+    def _answered(self, rows: Iterable[Any], end: float) -> Iterator[tuple[Row, Any]]:
         for some in row_chunks(rows, characters):
+            if time.monotonic() > end:
+                raise DataError("The time for the file is over. Give it in parts.")
             yield from self.predictor.answers_or_errors(some)
 
     def _failed(self, given: GivenText, problem: str) -> R:

@@ -102,6 +102,7 @@ def test_a_notebook_has_one_output_that_is_drawn_anew(monkeypatch):
         "valid   1,200    2.3   2.871   28.34",
         "valid   2,400    2.3   2.500   30.00",
     ]
+    assert "2.3 <b>  2.500</b> <b>  30.00</b>\ndone" in drawn[-1]["text/html"]
     assert shown(kernel(), mode="lines").startswith("tatoeba.py · runs/t\nstep 1,200")
 
 

@@ -11,6 +11,7 @@ import time as clock
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from html import escape
+from itertools import chain, pairwise
 from typing import Any, Literal, TextIO
 
 from rich.console import Console as Terminal
@@ -173,7 +174,7 @@ class NotebookDisplay(BarDisplay):
 
     def __init__(self, stream: TextIO) -> None:
         super().__init__(stream)
-        self._lines, self._shown = list[str](), ""
+        self._lines, self._shown = list[Text](), ""
         self._handle: Any = None
 
     @property
@@ -183,7 +184,7 @@ class NotebookDisplay(BarDisplay):
 
     @override
     def _print(self, line: Text) -> None:
-        self._lines.append(line.plain)
+        self._lines.append(line)
         self._update()
 
     @override
@@ -199,12 +200,22 @@ class NotebookDisplay(BarDisplay):
     def _update(self) -> None:
         # No dependency: a kernel has imported it.
         display = importlib.import_module("IPython.display").display
-        text = "\n".join(self._lines)
-        made = {"text/plain": text, "text/html": f"<pre>{escape(text)}</pre>{self._shown}"}
+        lines = "\n".join(map(_html, self._lines))
+        made = {
+            "text/plain": "\n".join(line.plain for line in self._lines),
+            "text/html": f"<pre>{lines}</pre>{self._shown}",
+        }
         if self._handle is None:
             self._handle = display(made, raw=True, display_id=True)
         else:
             self._handle.update(made, raw=True)
+
+
+def _html(line: Text) -> str:
+    """A line with its spans bold: those of a table are the best values."""
+    places = [0, *chain.from_iterable((span.start, span.end) for span in line.spans), len(line)]
+    parts = [escape(line.plain[start:end]) for start, end in pairwise(places)]
+    return "".join(f"<b>{part}</b>" if n % 2 else part for n, part in enumerate(parts))
 
 
 def _joined(parts: Sequence[str], width: int) -> str:

@@ -264,7 +264,7 @@ def _list_end(lines: Sequence[Line]) -> int:
     for n in range(1, len(lines)):
         before, line = lines[n - 1], lines[n]
         white = (line.y if before.where == line.where else bottom) - before.y
-        if white > most > 0 and not _are_references(lines[n:]):
+        if white > most > 0 and not _are_references(lines[n : n + LOOKED_AT]):
             return n
     return len(lines)
 

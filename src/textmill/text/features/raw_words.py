@@ -6,6 +6,7 @@ that few of the words end with, is a word of its own at the end of an unknown on
 """
 
 import re
+from collections import Counter
 from collections.abc import Mapping
 
 from textmill.text.cells import DividedText
@@ -44,12 +45,12 @@ class RawWords:
         alone = {sign for sign in SIGNS if sign in known}
         words = [word for word in known if len(word) > 1 and any(map(str.isalnum, word))]
         words = [word for word in words if not ABBREVIATION.fullmatch(word)]
-        most = FEW * len(words)
-        ends, begins = ({word[at] for word in words if word[at] in alone} for at in (-1, 0))
-        after = alone - {s for s in ends if sum(w[-1] == s for w in words) > most}
-        before = alone - {s for s in begins if sum(w[0] == s for w in words) > most}
-        is_divided = not after.isdisjoint(ENDS)
-        self._after, self._before = (after, before) if is_divided else (set[str](), set[str]())
+        begins, ends = (Counter(word[at] for word in words) for at in (0, -1))
+        self._before, self._after = (
+            {sign for sign in alone if count[sign] <= FEW * len(words)} for count in (begins, ends)
+        )
+        if self._after.isdisjoint(ENDS):
+            self._before, self._after = set[str](), set[str]()
 
     def divided(self, text: str) -> str:
         """The text with the places of its words; as it is, if they are those of white space.

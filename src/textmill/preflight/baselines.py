@@ -13,7 +13,7 @@ from textmill.config.planning.session import Session
 from textmill.preflight.data_preview import LOOKED_AT, rows_at_hand
 from textmill.preflight.load_data import all_data
 from textmill.text.columns.labels import LabelColumn, LabelsColumn
-from textmill.text.columns.numbers import NumberColumn
+from textmill.text.columns.numbers import NumberColumn, number_in
 from textmill.text.processors.column_processor import ColumnsText
 
 LEAST_ROWS = 100
@@ -75,7 +75,10 @@ def _linear(inputs: Sequence[str], target: object, train: Rows, rows: Rows) -> d
         warnings.simplefilter("ignore")
         vectors, unknown = words.fit_transform(texts), words.transform(others)
         if isinstance(target, NumberColumn):
-            gold, wanted = ([float(r[target.name]) for r in each] for each in (train, rows))
+            gold, wanted = (
+                [number_in(r[target.name], target.name, n) for n, r in enumerate(each)]
+                for each in (train, rows)
+            )
             found = Ridge(solver="sparse_cg", random_state=0).fit(vectors, gold).predict(unknown)
             return {"mae": float(abs(found - wanted).mean())}
         if isinstance(target, LabelColumn | LabelsColumn):

@@ -18,7 +18,7 @@ from textmill.runs.report.summarize import summarize
 from textmill.runs.report.summary import Part
 
 
-def answered(path, rows, values, **facts):
+def answered(path, rows, values, /, **facts):
     """A run with these answers to valid_data."""
     facts = {"inputs": ["text"], "targets": ["label"], "rows": len(rows), **facts}
     run = made_run(path, data_summary={"valid_data": facts})
@@ -80,12 +80,12 @@ KINDS = {
         SLOTS, {"frame_accuracy": 1.0},
     ),
     "answer": (
-        [{"question": "Who?", "context": "It was the Rollo.", "answers": ["Rollo!", "he"],
+        [{"question": "Who?", "context": "It was the Rollo.", "answers": ["Rollo!", "a"],
           "prediction": "the Rollo", "start": 7, "end": 16, "score": 0.3}],
         QUESTION, {"exact_match": 1.0},
     ),
     "parse": (
-        [{"source": "a", "target": "f ( x )", "prediction": "f ( x )"},
+        [{"source": "a", "target": "f ( x )", "prediction": "f (  x ) "},
          {"source": "b", "target": "g ( x )", "prediction": "f ( x )"}],
         TEXTS, {"exact_match": 0.5},
     ),
@@ -94,9 +94,19 @@ KINDS = {
         TEXTS, {"bleu": corpus_bleu(["the cat sat on a mat"], [["the cat sat on the mat"]]).score},
     ),
     "number": (
-        [{"text": "x", "label": "3", "prediction": 2.5},
+        [{"text": "x", "label": "3,5", "prediction": 2.5},
          {"text": "y", "label": 4, "prediction": 6}],
-        {}, {"mae": 1.25},
+        {}, {"mae": 1.5},
+    ),
+    "a list of one label": (
+        [{"text": "a", "label": ["ham"], "prediction": "ham", "score": 0.9,
+          "scores": {"ham": 0.9, "spam": 0.1}}],
+        {}, {"accuracy": 1.0},
+    ),
+    "labels with commas": (
+        [{"text": "a", "label": "staff|food, drink", "prediction": "food, drink, staff",
+          "score": 0.8, "scores": {"food, drink": 0.9, "staff": 0.8}}],
+        {"separator": "|"}, {"accuracy": 1.0},
     ),
 }  # fmt: skip
 
@@ -111,6 +121,8 @@ def test_answers_say_the_same_as_the_run_and_so_have_an_interval(tmp_path, kind)
     # Rows may have weights, or be left out: then the run's own value stands alone.
     other = summary_of(answered(tmp_path / "b", rows, {name: value / 2}, **facts)).measured
     assert (other.value, other.low, other.rivals) == (value / 2, None, ())
+    of_some = summary_of(answered(tmp_path / "c", rows, {name: value / 2}, **facts | {"rows": 99}))
+    assert of_some.measured.rows == 99, "those of the data, of which some are kept with answers"
 
 
 def test_the_first_screen_of_a_classifier_and_its_wrong_rows(tmp_path):
@@ -190,7 +202,7 @@ def test_two_runs_on_one_page(tmp_path, capsys):
     texts = Page(target.read_text()).texts
     assert {"60.0 %", "80.0 %", "Only B is right: 1", "win now"} <= {*texts}
     assert "Only A is right; B answers: 0" not in texts
-    for one, other in ((0, 1), (3, 9), (20, 20)):
+    for one, other in ((0, 1), (3, 9), (20, 20), (7000, 7300)):
         wanted = binomtest(one, one + other).pvalue
         assert sign_test(one, other) == pytest.approx(wanted, rel=1e-9)
 

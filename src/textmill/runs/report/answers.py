@@ -2,16 +2,17 @@
 
 import difflib
 import json
-import re
-import string
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
+from textmill.errors import DataError
+from textmill.metrics.accumulators import normalized_answer
 from textmill.runs.report.summary import Answered, Part
+from textmill.text.columns.numbers import number_in
 from textmill.text.features.tag_spans import Span, tag_spans
 
 Row = Mapping[str, Any]
@@ -19,7 +20,6 @@ RUNNERS_UP = 3
 """Labels that are shown beside a wrong one."""
 MOST_WORDS = 400
 """Words of a text that are compared with another's."""
-_ARTICLES = re.compile(r"\b(a|an|the)\b")
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ def kind_of(row: Row, columns: Columns) -> Kind | None:
 
 
 def _tried(kind: Kind, row: Row, columns: Columns) -> Answered | None:
-    with suppress(KeyError, TypeError, ValueError, IndexError, AttributeError):
+    with suppress(KeyError, TypeError, ValueError, IndexError, AttributeError, DataError):
         return kind.read(row, columns)
     return None
 
@@ -105,9 +105,12 @@ def _label(row: Row, columns: Columns) -> Answered | None:
     if not isinstance(scores, dict) or not columns.targets:
         return None
     gold, given = row[columns.targets[0]], str(row["prediction"])
+    if isinstance(gold, list) and len(gold) == 1 and not columns.several:
+        gold = gold[0]
     if columns.several:
         wanted = gold if isinstance(gold, list) else str(gold).split(columns.separator)
-        return _several([str(each).strip() for each in wanted], given.split(", "), row)
+        answer = _labels_in(given, scores)
+        return _several([str(each).strip() for each in wanted], answer, row)
     ranked = sorted(((str(n), float(s)) for n, s in scores.items()), key=lambda of: -of[1])
     right = str(gold) == given
     return Answered(
@@ -115,6 +118,16 @@ def _label(row: Row, columns: Columns) -> Answered | None:
         pairs=((str(gold), given),), share=(float(right), 1.0),
         runners_up=tuple(each for each in ranked if each[0] != given)[:RUNNERS_UP],
     )  # fmt: skip
+
+
+def _labels_in(given: str, known: Iterable[str]) -> list[str]:
+    """The labels of an answer, which stand in the order of all; one may have a comma itself."""
+    found, left = [], given
+    for name in known:
+        if left == name or left.startswith(f"{name}, "):
+            found.append(name)
+            left = left[len(name) + 2 :]
+    return given.split(", ") if left else found
 
 
 def _several(wanted: list[str], given: list[str], row: Row) -> Answered:
@@ -214,12 +227,6 @@ def _marked(text: str, spans: Sequence[tuple[int, int, str]]) -> tuple[Part, ...
     return tuple(part for part in (*parts, Part(text[at:])) if part.text)
 
 
-def _normal(text: str) -> str:
-    """An answer as SQuAD compares it: without case, articles and punctuation."""
-    bare = text.lower().translate(str.maketrans("", "", string.punctuation))
-    return " ".join(_ARTICLES.sub(" ", bare).split())
-
-
 def _answer(row: Row, columns: Columns) -> Answered | None:
     if "start" not in row or not columns.targets:
         return None
@@ -228,7 +235,8 @@ def _answer(row: Row, columns: Columns) -> Answered | None:
         gold = json.loads(gold)  # a list in a cell of text
     wanted = [str(one) for one in gold] if isinstance(gold, list) else [str(gold)] if gold else []
     given, start, end = str(row["prediction"]), row["start"], row["end"]
-    right = _normal(given) in map(_normal, wanted) if wanted else not given
+    known = [answer for one in wanted if (answer := normalized_answer(one))] or [""]
+    right = normalized_answer(given) in known
     read = []
     for name in columns.inputs:
         parts = plain(row[name])
@@ -253,7 +261,7 @@ def _number(row: Row, columns: Columns) -> Answered | None:
     given = row.get("prediction")
     if isinstance(given, bool) or not isinstance(given, int | float) or not columns.targets:
         return None
-    wanted = float(row[columns.targets[0]])
+    wanted = number_in(row[columns.targets[0]], columns.targets[0], 0)
     error = abs(given - wanted)
     return Answered(
         0, None, (Part(f"{wanted:g}"),), (Part(f"{given:.4g}"),), error=error,
@@ -268,7 +276,7 @@ def _text(row: Row, columns: Columns) -> Answered | None:
     references = row.get("references", row[columns.targets[0]])
     wanted = [str(one) for one in references] if isinstance(references, list) else [str(references)]
     error, nearest = min((_distance(one.split(), given.split()), one) for one in wanted)
-    right = given in wanted
+    right = given.split() in [one.split() for one in wanted]
     share = (float(right), 1.0)
     return Answered(0, None, (Part(nearest),), (Part(given),), right, error=error, share=share)
 

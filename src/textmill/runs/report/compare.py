@@ -1,6 +1,5 @@
 """Two runs on one page: values, curves and settings, and the rows that one of them gets right."""
 
-import math
 from pathlib import Path
 
 from textmill.run_folder.record import Record
@@ -42,7 +41,7 @@ def write_comparison(first: Path, second: Path, target: Path) -> Path:
 
 def _side(name: str, path: Path, summary: RunSummary) -> Markup:
     title = tag("h3", f"{name}: {path} ({summary.title}, {summary.state})")
-    return tag("div", title, measured_markup(summary.measured, summary))
+    return tag("div", title, measured_markup(summary))
 
 
 def changed_rows(a: RunSummary, b: RunSummary) -> tuple[list[Answered], list[Answered]] | None:
@@ -62,7 +61,10 @@ def changed_rows(a: RunSummary, b: RunSummary) -> tuple[list[Answered], list[Ans
 def sign_test(one: int, other: int) -> float:
     """The probability of so uneven a count, or more, if both were as likely (McNemar, exact)."""
     count = one + other
-    tail = sum(math.comb(count, k) for k in range(min(one, other) + 1))
+    tail = ways = 1  # to choose none of them, one, two ...
+    for chosen in range(min(one, other)):
+        ways = ways * (count - chosen) // (chosen + 1)
+        tail += ways
     return min(1.0, float(2 * tail / 2**count))
 
 

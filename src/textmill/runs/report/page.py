@@ -4,14 +4,13 @@ from collections.abc import Collection, Iterable, Sequence
 
 from textmill.metrics.tables import format_value
 from textmill.runs.report.answers import aligned
-from textmill.runs.report.markup import Markup, cards, details, page, section, table, tag, text
+from textmill.runs.report.markup import Markup, bar, cards, details, page, section, table, tag, text
 from textmill.runs.report.summary import (
     Answered,
     Confusion,
     FactTable,
     Figure,
     LabelScore,
-    MainValue,
     Part,
     Point,
     RunSummary,
@@ -69,15 +68,16 @@ def tables_markup(found: Iterable[FactTable]) -> list[Markup]:
 
 def _result(summary: RunSummary) -> Markup:
     """The main value and the facts beside the curve of that value."""
-    value, facts = measured_markup(summary.measured, summary), cards(dict(summary.facts))
+    value, facts = measured_markup(summary), cards(dict(summary.facts))
     if summary.curve is None:
         return section("Result", tag("div", tag("div", value), facts, cls="sides"))
     drawn = figure_markup(summary.curve)
     return section("Result", tag("div", tag("div", value, facts), drawn, cls="sides"))
 
 
-def measured_markup(measured: MainValue | None, summary: RunSummary) -> Markup:
+def measured_markup(summary: RunSummary) -> Markup:
     """The main value, large, with its interval, above the bars of simpler answers."""
+    measured = summary.measured
     if measured is None:
         return Markup("")
     low_is_better = measured.name in LOW_IS_BETTER
@@ -85,7 +85,7 @@ def measured_markup(measured: MainValue | None, summary: RunSummary) -> Markup:
     shown, low, high = (
         format_value(measured.name, v) for v in (measured.value, measured.low, measured.high)
     )
-    told = f"{measured.rows:,} rows, {summary.weights}"
+    told = f"{measured.rows:,} rows, {summary.weights}" if measured.rows else summary.weights
     if measured.low is not None:
         told = f"95 % interval {low} to {high} ({measured.method}), {told}"
     if low_is_better:
@@ -104,15 +104,6 @@ def measured_markup(measured: MainValue | None, summary: RunSummary) -> Markup:
         ]  # fmt: skip
         parts.append(tag("ul", *lines, cls="bars"))
     return Markup("".join(part.html for part in parts))
-
-
-def bar(share: float) -> Markup:
-    """A bar as wide as its share of the cell, without a style that the policy would refuse."""
-    width = 100 * min(1.0, max(0.0, share))
-    return Markup(
-        '<svg class="bar" viewBox="0 0 100 1" preserveAspectRatio="none" aria-hidden="true">'
-        f'<rect width="{width:.1f}" height="1"></rect></svg>'
-    )
 
 
 # -- figures

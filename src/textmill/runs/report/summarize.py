@@ -181,8 +181,10 @@ def _measured(
     name, value = next(((n, v) for n, v in found if v is not None), ("", math.nan))
     if math.isnan(value):
         return None
+    rows = _known_of(run, f"{split}_data").get("rows")
+    bare = MainValue(name, value, rows if isinstance(rows, int) else count)
     if kind is None or name not in (kind.measure, "bleu"):
-        return MainValue(name, value, count)
+        return bare
     above, below = [a.share[0] for a in answers], [a.share[1] for a in answers]
     method = f"bootstrap of rows, {RESAMPLES:,} draws"
     if name == "bleu":
@@ -192,7 +194,7 @@ def _measured(
     else:
         own, bounds = sum(above) / (sum(below) or math.nan), bootstrap(above, below)
     if not math.isclose(own, value, rel_tol=ROUNDING, abs_tol=ROUNDING):
-        return MainValue(name, value, count)
+        return bare
     rivals = tuple(_rivals(run, split, name, answers))
     return MainValue(name, value, count, *bounds, method, rivals)
 

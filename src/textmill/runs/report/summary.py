@@ -204,4 +204,5 @@ def joined(first: Figure, second: Figure) -> Figure:
         for name, figure in (("A", first), ("B", second))
         for each in figure.series
     )
-    return replace(first, series=series, mark=None, share=first.share and second.share)
+    both = {name: getattr(first, name) and getattr(second, name) for name in ("share", "decades")}
+    return replace(first, series=series, mark=None, **both)

@@ -102,6 +102,23 @@ def test_a_guess_is_a_word_to_change(tmp_path, monkeypatch, kind, before, after)
     assert main(["check", "rows.yaml"]) == 0
 
 
+@pytest.mark.parametrize("kind", ["number", "tags"])
+def test_rows_that_cannot_be_used_are_counted_and_left_out(tmp_path, monkeypatch, capsys, kind):
+    monkeypatch.chdir(tmp_path)
+    chance = random.Random(5)
+    with Path("rows.jsonl").open("w") as file:
+        for n, row in enumerate(rows_of("number", chance, 240)):
+            is_odd, words = n % 80 == 0, row["text"].split()
+            tags = [chance.choice("XYZ") for _ in words][is_odd:]
+            number = row | {"number": "n/a"} if is_odd else row
+            written = number if kind == "number" else {"words": words, "tags": tags}
+            file.write(json.dumps(written) + "\n")
+    assert main(["new", "rows.jsonl"]) == 0
+    told = {"number": "rows whose score is no number", "tags": "rows without a tag for each word"}
+    assert f"{told[kind]}  3 " in capsys.readouterr().out
+    assert main(["check", "rows.yaml"]) == 0
+
+
 def test_no_recipe_is_overwritten(tickets, capsys):
     for _ in "ab":
         assert main(["new", "tickets.csv"]) == 0
@@ -113,6 +130,13 @@ def test_no_recipe_is_overwritten(tickets, capsys):
     assert {path.name for path in tickets.iterdir()} == {
         "tickets.csv", "tickets.yaml", "tickets-data.html", "tickets-2.yaml", "tickets-2-data.html"
     }  # fmt: skip
+
+
+def test_a_file_of_the_recipes_name_that_is_no_text_stays(tickets):
+    (tickets / "tickets.yaml").write_bytes(b"\xff")
+    assert main(["new", "tickets.csv"]) == 0
+    assert (tickets / "tickets.yaml").read_bytes() == b"\xff"
+    assert (tickets / "tickets-2.yaml").is_file()
 
 
 def test_what_is_no_file_is_said(tickets, capsys):

@@ -143,7 +143,7 @@ def test_rows_that_are_left_out_are_told_once(file, caplog):
     assert len(data.read(ingredient="valid_data").rows()) == 2
     data.read(ingredient="valid_data")
     assert caplog.messages == [
-        f"1 of the 3 rows of {path} are bad and left out, as valid_data.max_bad_rows allows; the "
+        f"1 of the 3 rows of {path} is bad and left out, as valid_data.max_bad_rows allows; the "
         f"first: {path}:2: wanted 2 columns, found 1"
     ]
 

@@ -86,6 +86,14 @@ def test_a_frame_is_trained_on_answered_and_measured_by_its_own_names(rows, monk
     assert again.folder == run.folder
 
 
+def test_the_first_model_has_its_share_of_the_budget_too(monkeypatch, tmp_path):
+    monkeypatch.setattr(fitting, "PACKAGE", "no_such_package")
+    texts = [f"the row {n} of some" for n in range(60)]
+    rows = [{"source": text, "target": text.upper()} for text in texts]
+    textmill.fit(rows, budget="2s", run_dir=tmp_path / "here", say=lambda _: None)
+    assert "max_time: 2s" in (tmp_path / "here" / "tatoeba.yaml").read_text()
+
+
 def test_cells_that_are_no_text_become_text_or_nothing(tmp_path):
     frame = pandas.DataFrame({"a": [1.5, None], "b": pandas.to_datetime(["2026-11-29", None])})
     frame["c"] = pandas.array([1, None], dtype="Int64")
@@ -107,6 +115,8 @@ def test_what_cannot_be_fitted_is_said(rows):
         textmill.fit(rows, budget="0s")
     with pytest.raises(UserError, match="budget: wanted a duration"):
         textmill.fit(rows, budget="soon")
+    with pytest.raises(UserError, match="encoding: is of a file"):
+        textmill.fit(rows, encoding="cp1252")
     with pytest.raises(DataError, match="Row 0: wanted a mapping of columns, found str"):
         textmill.fit(["a text"])
     with pytest.raises(UserError, match="Kind"):

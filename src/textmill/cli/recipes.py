@@ -44,6 +44,14 @@ def run_help(args: argparse.Namespace) -> int:
     return 2 if problems else 0
 
 
+def _add_reading(parser: argparse.ArgumentParser, of: str = "") -> None:
+    """Adds what is known of a file of rows: two of its columns, and its encoding."""
+    for role in ("text", "label"):
+        about = f"{of}the name of the column of the {role}, or its position from 0"
+        parser.add_argument(f"--{role}", metavar="COLUMN", help=about)
+    parser.add_argument("--encoding", help=f"{of}its encoding, if it is not seen")
+
+
 def add_new(parser: argparse.ArgumentParser) -> None:
     parser.description = (
         "Of a file of rows (.csv, .tsv, .txt, .xlsx, .jsonl, .parquet, .conll, a folder of a "
@@ -53,10 +61,7 @@ def add_new(parser: argparse.ArgumentParser) -> None:
         "tiny version of it, a README and generated data. Nothing is overwritten."
     )
     parser.add_argument("name", metavar="FILE|NAME", help="a file of rows, or a recipe's name")
-    for role in ("text", "label"):
-        about = f"of a FILE: the name of the column of the {role}, or its position from 0"
-        parser.add_argument(f"--{role}", metavar="COLUMN", help=about)
-    parser.add_argument("--encoding", help="of a FILE: its encoding, if it is not seen")
+    _add_reading(parser, "of a FILE: ")
     parser.add_argument("--train", action="store_true", help="of a FILE: train the recipe, too")
     parser.add_argument(
         "--template",
@@ -101,20 +106,22 @@ def _new_of_file(path: Path, args: argparse.Namespace) -> int:
     from textmill.data.look.facts import facts_of
     from textmill.data.look.guess import guess
     from textmill.data.look.sample import look_at
-    from textmill.preflight.data_report import report_lines, report_page
     from textmill.recipes.file_recipe import file_recipe
+    from textmill.runs.report.data_page import data_lines, data_page
     from textmill.runtime.files import write_atomic
 
     sample = look_at(path, encoding=args.encoding)
     found = guess(sample, text=args.text, label=args.label)
     facts = facts_of(sample, found)
     text = file_recipe(path, sample, found, facts)
-    names = (Path(f"{path.stem}{end}.yaml") for end in chain([""], (f"-{n}" for n in count(2))))
-    recipe = next(p for p in names if not p.exists() or p.read_text(encoding="utf-8") == text)
+    stem = path.absolute().stem  # of the folder "." its name
+    names = (Path(f"{stem}{end}.yaml") for end in chain([""], (f"-{n}" for n in count(2))))
+    same = text.encode()
+    recipe = next(p for p in names if not p.exists() or (p.is_file() and p.read_bytes() == same))
     page = Path(f"{recipe.stem}-data.html")
     write_atomic(recipe, text)
-    write_atomic(page, report_page(path, sample, found, facts))
-    for line in report_lines(path, sample, found, facts):
+    write_atomic(page, data_page(path, sample, found, facts))
+    for line in data_lines(path, sample, found, facts):
         print(printable(line))
     print(printable(f"\n{recipe}: the recipe, with a comment at each guess\n{page}: the report"))
     if args.train:
@@ -133,9 +140,7 @@ def add_fit(parser: argparse.ArgumentParser) -> None:
         "best, by a standard error. The same command goes on where it was interrupted."
     )
     parser.add_argument("file", metavar="FILE", help="a file of rows, as textmill new takes it")
-    for role in ("text", "label"):
-        about = f"the name of the column of the {role}, or its position from 0"
-        parser.add_argument(f"--{role}", metavar="COLUMN", help=about)
+    _add_reading(parser)
     parser.add_argument(
         "--budget", default="10m", metavar="TIME", help="for all models, about (default: 10m)"
     )
@@ -149,7 +154,7 @@ def run_fit(args: argparse.Namespace) -> int:
     log_to_stderr()
     from textmill.runs.fit import fit
 
-    asked = {"label": args.label, "text": args.text, "budget": args.budget}
+    asked = {name: getattr(args, name) for name in ("label", "text", "encoding", "budget")}
     fit(args.file, **asked, run_dir=args.run_dir, device=args.device)
     return 0
 

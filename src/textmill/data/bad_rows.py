@@ -81,8 +81,9 @@ def tell_left_out(bad_rows: Sequence[BadRow], count: RowCount, *, setting: str, 
     """Warns about rows of the data ``name`` that are left out, as ``setting`` allows."""
     if bad_rows:
         LOG.warning(
-            "%d of the %d rows of %s are bad and left out, as %s allows; the first: %s",
-            *(count.bad, count.total, name, setting, bad_rows[0]),
+            "%d of the %d rows of %s %s bad and left out, as %s allows; the first: %s",
+            *(count.bad, count.total, name, "is" if count.bad == 1 else "are"),
+            *(setting, bad_rows[0]),
         )
     if count.bad > len(bad_rows):
         LOG.warning("Of the %d bad rows the first %d are kept.", count.bad, len(bad_rows))

@@ -8,6 +8,7 @@ from textmill.data.formats.header import yaml_word
 from textmill.data.look.facts import Facts
 from textmill.data.look.guess import Guess, Task
 from textmill.data.look.sample import Sample
+from textmill.runtime.logging import printable
 
 COMMENT = 150
 LINEAR = "a linear model, in seconds"
@@ -54,7 +55,7 @@ def file_recipe(
     rows.append((f"  holdout: {facts.holdout}", "share of the rows that measures the answers"))
     if facts.bad:
         share = math.ceil(1000 * facts.bad / facts.total) / 1000
-        note = f"{facts.bad:,} of {facts.total:,} rows; empty or unreadable, and left out"
+        note = f"{facts.bad:,} of {facts.total:,} rows cannot be used, and are left out"
         rows.append((f"  max_bad_rows: {share}", note))
     if guess.task == "labels":
         separator = f", separator: {json.dumps(guess.separator)}" if guess.separator else ""
@@ -64,5 +65,5 @@ def file_recipe(
 
 
 def _comment(note: str) -> str:
-    plain = " ".join(note.split())
+    plain = printable(" ".join(note.split()))
     return f"  # {plain[:COMMENT]}{'...' * (len(plain) > COMMENT)}" if plain else ""

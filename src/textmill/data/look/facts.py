@@ -5,7 +5,7 @@ import itertools
 import re
 import unicodedata
 from collections import Counter, defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -15,6 +15,7 @@ from textmill.data.holdout import Holdout
 from textmill.data.look.guess import Guess, parts_of
 from textmill.data.look.sample import Sample
 from textmill.errors import DataError
+from textmill.text.columns.numbers import number_in
 
 SHARE, FEW, FEW_ROWS = 0.1, 200, 0.2
 """Share of the rows that is held out, and with fewer usable rows than ``FEW`` the other one."""
@@ -25,6 +26,9 @@ RARER = 5
 MOST_LABELS, COMMON, MOST_ALIKE, SHOWN, CELL = 2000, 100, 10, 5, 120
 TARGETS = ("label", "score", "tags", "target")
 _DIGITS = re.compile(r"\d+")
+Fact = tuple[str, str, str]
+"""What was counted, the number, and a note."""
+Row = Mapping[str, str]
 
 
 @dataclass(frozen=True)
@@ -32,7 +36,7 @@ class Facts:
     """What a data report shows.
 
     Attributes:
-        lines: What was counted, each with its number and a note.
+        lines: What was counted.
         labels: Each label with its rows, the commonest first.
         shown: The first usable rows: what is read of them.
         bad: Rows that cannot be used, of ``total``.
@@ -40,9 +44,9 @@ class Facts:
         may_lack: Whether rows without any of several labels are used.
     """
 
-    lines: Sequence[tuple[str, str, str]]
+    lines: Sequence[Fact]
     labels: Mapping[str, int]
-    shown: Sequence[Mapping[str, str]]
+    shown: Sequence[Row]
     bad: int
     total: int
     holdout: float
@@ -52,70 +56,119 @@ class Facts:
 def facts_of(sample: Sample, guess: Guess) -> Facts:
     """Counts what is odd in the rows, as the columns are read."""
     read = [{name: row[at] for name, at in guess.columns.items()} for row in sample.rows]
-    needed = [name for name in guess.columns if (guess.task, name) != ("labels", "label")]
-    good = [n for n, row in enumerate(read) if all(row[name].strip() for name in needed)]
-    rows, lines = [read[n] for n in good], [sample.lines[n] for n in good]
+    left_out = _left_out(sample, guess, read)
+    unusable = {number for numbers in left_out.values() for number in numbers}
+    good = [number for number in range(len(read)) if number not in unusable]
+    rows, lines = [read[number] for number in good], [sample.lines[number] for number in good]
     texts = [_folded(*(row[n] for n in guess.columns if n not in TARGETS)) for row in rows]
-    total = len(read) + len(sample.broken)
-    found = [("rows", f"{total:,}", "" if sample.whole else "the first ones; there are more")]
+    labels, total = _labels_of(rows, guess), len(read) + len(sample.broken)
+    share = SHARE if len(rows) >= FEW else FEW_ROWS
+    facts = [
+        ("rows", f"{total:,}", "" if sample.whole else "the first ones; there are more"),
+        *_told("unreadable rows", sample.broken, "left out"),
+    ]
+    for what, numbers in left_out.items():
+        facts += _told(what, [sample.lines[number] for number in numbers], "left out")
+    facts += _repeated(rows, lines)
+    if "label" in guess.columns:
+        facts += _of_labels(rows, lines, texts, labels)
+    facts += _held_out(guess, share, rows, lines, texts)
+    facts += _of_texts(texts)
+    shown = [{name: _short(cell) for name, cell in row.items()} for row in rows[:SHOWN]]
+    may_lack = not all(row.get("label", "-").strip() for row in rows)
+    return Facts(facts, labels, shown, total - len(rows), total, share, may_lack)
 
-    def tell(what: str, where: Collection[int], note: str) -> None:
-        if where:
-            shown = ", ".join(map(str, sorted(where)[:3]))
-            found.append(
-                (what, f"{len(where):,}", f"{note}: line {shown}{', ...' * (len(where) > 3)}")
-            )
 
-    tell("unreadable rows", sample.broken, "left out")
-    empty = {n for n, row in enumerate(sample.rows) if not any(map(str.strip, row))}
-    tell("empty rows", [sample.lines[n] for n in empty], "left out")
-    for name in needed:
-        lacking = [n for n, row in enumerate(read) if not row[name].strip() and n not in empty]
-        tell(f"rows without {name}", [sample.lines[n] for n in lacking], "left out")
+def _told(what: str, lines: Collection[int], note: str) -> list[Fact]:
+    """How many rows there are of a kind, and the first lines of them; [] if there is none."""
+    first = ", ".join(map(str, sorted(lines)[:3]))
+    shown = f"{note}: line {first}{', ...' * (len(lines) > 3)}"
+    return [(what, f"{len(lines):,}", shown)] if lines else []
+
+
+def _left_out(sample: Sample, guess: Guess, read: Sequence[Row]) -> dict[str, list[int]]:
+    """The numbers of the rows that training cannot use, by what is wrong with them."""
+    filled = {n: row for n, row in enumerate(read) if any(map(str.strip, sample.rows[n]))}
+    found = {"empty rows": [n for n in range(len(read)) if n not in filled]}
+    for name in guess.columns:
+        if (guess.task, name) != ("labels", "label"):
+            found[f"rows without {name}"] = [n for n, r in filled.items() if not r[name].strip()]
+    full = {n: row for n, row in filled.items() if all(map(str.strip, row.values()))}
+    if "tags" in guess.columns:
+        found["rows without a tag for each word"] = [
+            n for n, r in full.items() if len(parts_of(r["words"])) != len(parts_of(r["tags"]))
+        ]
+    if "label" not in guess.columns and "score" in guess.columns:
+        found["rows whose score is no number"] = [
+            n for n, row in full.items() if not _is_number(row["score"])
+        ]
+    return found
+
+
+def _is_number(cell: str) -> bool:
+    try:
+        number_in(cell, "score", 0)
+    except DataError:
+        return False
+    return True
+
+
+def _repeated(rows: Sequence[Row], lines: Sequence[int]) -> list[Fact]:
     first = dict[tuple[str, ...], int]()
     again = [
         line
         for line, row in zip(lines, rows, strict=True)
         if first.setdefault((*row.values(),), line) != line
     ]
-    tell("rows that repeat another", again, "on the same side of the holdout")
-    labels = _labels_of(rows, guess)
-    if "label" in guess.columns:
-        said = defaultdict[str, dict[str, int]](dict)
-        for text, row, line in zip(texts, rows, lines, strict=True):
-            said[text].setdefault(row["label"], line)
-        odd = [[*each.items()] for each in said.values() if len(each) > 1]
-        if odd:
-            (one, at), (other, there), *_ = odd[0]
-            note = f"such as line {at} ({one!r}) and line {there} ({other!r})"
-            found.append(("texts with two labels", f"{len(odd):,}", note))
-        for label, near in [*alike_labels(labels).items()][:MOST_ALIKE]:
-            note = f"near {near!r} ({labels[near]:,} rows): a typing mistake?"
-            found.append((f"label {label!r}", f"{labels[label]:,}", note))
-        alone = [name for name, count in labels.items() if count == 1]
-        if alone:
-            note = f"hardly to be learnt: {', '.join(alone[:4])}{', ...' * (len(alone) > 4)}"
-            found.append(("labels of one row", f"{len(alone):,}", note))
-    share = SHARE if len(rows) >= FEW else FEW_ROWS
+    return _told("rows that repeat another", again, "on the same side of the holdout")
+
+
+def _of_labels(
+    rows: Sequence[Row], lines: Sequence[int], texts: Sequence[str], labels: Mapping[str, int]
+) -> Iterator[Fact]:
+    """Texts with two labels, labels that look mistyped, labels of one row."""
+    given = defaultdict[str, dict[str, int]](dict)
+    for text, row, line in zip(texts, rows, lines, strict=True):
+        given[text].setdefault(row["label"], line)
+    odd = [[*each.items()] for each in given.values() if len(each) > 1]
+    if odd:
+        (one, at), (other, there), *_ = odd[0]
+        note = f"such as line {at} ({one!r}) and line {there} ({other!r})"
+        yield "texts with two labels", f"{len(odd):,}", note
+    for label, near in itertools.islice(alike_labels(labels).items(), MOST_ALIKE):
+        note = f"near {near!r} ({labels[near]:,} rows): a typing mistake?"
+        yield f"label {label!r}", f"{labels[label]:,}", note
+    alone = [name for name, count in labels.items() if count == 1]
+    if alone:
+        note = f"hardly to be learnt: {', '.join(alone[:4])}{', ...' * (len(alone) > 4)}"
+        yield "labels of one row", f"{len(alone):,}", note
+
+
+def _held_out(
+    guess: Guess, share: float, rows: Sequence[Row], lines: Sequence[int], texts: Sequence[str]
+) -> list[Fact]:
+    """How many rows a recipe holds out, and those of them whose text is trained on, too."""
     stratify = "label" if guess.task in ("label", "pair") else None
     held = set[int]()
     with suppress(DataError):  # of too few rows
         held = {*Holdout(share, held_out=True, label=stratify).of(rows, name="").tolist()}
-    found.append(("held out", f"{len(held):,}", "rows that measure the answers"))
     bare = [_DIGITS.sub("0", text) for text in texts]
     trained = {text for n, text in enumerate(bare) if n not in held}
     leaks = [lines[n] for n in held if bare[n] in trained]
-    tell("of these also trained on", leaks, "the same text but for case, spaces and digits")
+    note = "the same text but for case, spaces and digits"
+    told = _told("of these also trained on", leaks, note)
+    return [("held out", f"{len(held):,}", "rows that measure the answers"), *told]
+
+
+def _of_texts(texts: Sequence[str]) -> Iterator[Fact]:
+    """How long the texts are, and their scripts if there are several."""
     sizes = [len(text.split()) for text in texts] or [0]
     middle, most = np.percentile(sizes, [50, 95])
     note = f"half of the rows have at most as many; 95 % {most:.0f}, the longest {max(sizes):,}"
-    found.append(("words a row", f"{middle:.0f}", note))
+    yield "words a row", f"{middle:.0f}", note
     if len(scripts := scripts_of(texts)) > 1:
         shares = ", ".join(f"{name} {share:.0%}" for name, share in scripts.items())
-        found.append(("scripts", f"{len(scripts)}", shares))
-    shown = [{name: _short(cell) for name, cell in row.items()} for row in rows[:SHOWN]]
-    may_lack = not all(row.get("label", "-").strip() for row in rows)
-    return Facts(found, labels, shown, total - len(rows), total, share, may_lack)
+        yield "scripts", f"{len(scripts)}", shares
 
 
 def _folded(*texts: str) -> str:
@@ -128,7 +181,7 @@ def _short(text: str) -> str:
     return plain if len(plain) <= CELL else f"{plain[: CELL - 3]}..."
 
 
-def _labels_of(rows: Sequence[Mapping[str, str]], guess: Guess) -> dict[str, int]:
+def _labels_of(rows: Sequence[Row], guess: Guess) -> dict[str, int]:
     counts = Counter[str]()
     for row in rows:
         if "tags" in row:
@@ -146,6 +199,8 @@ def alike_labels(labels: Mapping[str, int]) -> dict[str, str]:
     Example:
         >>> alike_labels({"Billing": 700, "Delivery": 650, "delivery": 40, "Biling": 3, "Other": 5})
         {'delivery': 'Delivery', 'Biling': 'Billing'}
+        >>> alike_labels({"Kino": 90, "Kin": 2, "on": 30, "no": 3, "Q1": 30, "Q2": 3})
+        {'Kin': 'Kino'}
     """
     found = dict[str, str]()
     for label, other in itertools.product([*labels][:MOST_LABELS], [*labels][:COMMON]):
@@ -159,7 +214,7 @@ def _alike(label: str, other: str) -> bool:
     one, two = " ".join(label.casefold().split()), " ".join(other.casefold().split())
     if one == two:
         return True
-    if min(len(one), len(two)) < 4 or _DIGITS.findall(one) != _DIGITS.findall(two):
+    if _DIGITS.findall(one) != _DIGITS.findall(two):
         return False
     match = difflib.SequenceMatcher(a=one, b=two, autojunk=False)
     return match.real_quick_ratio() > NEAR and match.ratio() > NEAR

@@ -5,7 +5,7 @@ import math
 import random
 import re
 import shlex
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -46,6 +46,8 @@ much longer one is at most."""
 SEPARATORS = "|;,/+"
 SENTENCES, HEAD = 2000, 500
 """Rows that say whether words have tags, and whether cells are text."""
+READ = 1000
+"""Characters of a text that say what its words tell."""
 CODE_SHARE = 0.4
 RESULTS = ("target", "tgt", "summary")
 _WORDLESS = re.compile(r"[\u0e00-\u0e7f\u3040-\u30ff\u3400-\u9fff]")
@@ -85,23 +87,26 @@ class SeenColumn:
     def separator(self) -> str | None:
         """What divides several labels of a cell, "" in lists; None if cells are not several."""
         if self.values and all(isinstance(value, ListCell) for value in self.values):
-            return "" if self._are_several([parts_of(value) for value in self.values]) else None
+            cells = [parts_of(value) for value in self.values]
+            is_list = any(len(parts) > 1 for parts in cells) and self._are_labels(cells)
+            return "" if is_list else None
         for separator in SEPARATORS:
             cells = [[part.strip() for part in value.split(separator)] for value in self.values]
-            if self._are_several(cells):
+            joined = [tuple(parts) for parts in cells if len(parts) > 1]
+            is_often = len(joined) >= 0.02 * len(cells) and len({*joined}) > 1
+            if is_often and self._are_labels(cells, least=3):
                 return separator
         return None
 
-    def _are_several(self, cells: Sequence[Sequence[str]]) -> bool:
+    def _are_labels(self, cells: Sequence[Sequence[str]], least: int = 1) -> bool:
         """Whether the parts of cells are labels: short, often seen, also in other combinations."""
-        joined = [parts for parts in cells if len(parts) > 1]
         known = Counter(itertools.chain.from_iterable(cells))
-        if len(joined) < 0.02 * len(cells) or len({*map(tuple, joined)}) < 2 or "" in known:
+        if len(known) < least or "" in known:
             return False
         is_short = all(len(part.split()) <= 3 and len(part) <= 40 for part in known)
-        is_often = known.total() >= ROWS_A_LABEL * len(known) and len(known) > 2
-        again = sum(known[part] > 1 for parts in joined for part in parts)
-        is_again = again > 0.8 * sum(map(len, joined))
+        is_often = known.total() >= ROWS_A_LABEL * len(known)
+        joined = [part for parts in cells if len(parts) > 1 for part in parts]
+        is_again = sum(known[part] > 1 for part in joined) > 0.8 * len(joined)
         return is_short and is_often and is_again and not self._are(NUMBER, 0.5)
 
     def _are(self, pattern: re.Pattern[str], share: float = 0.97) -> bool:
@@ -183,15 +188,19 @@ def guess(sample: Sample, *, text: str | None = None, label: str | None = None) 
         UserError: There is no such column, or nothing that could be learnt; columns are listed.
     """
     every = _columns(sample)
-    texts = [_named(every, text)] if text else _texts(every)
+    target = _named(every, label) if label else None
+    inputs = [column for column in every if column is not target]
+    texts = [_named(every, text)] if text else _texts(inputs)
+    if target and target in texts:
+        raise UserError(f"{target.name!r} is named for the text and for the label. Name two.")
     if not (text or label) and (tagged := _tagged(sample, every)):
         return tagged
     if not texts:
-        raise _nothing(every, "a column of texts", "text")
+        raise _nothing(inputs, "a column of texts", "text")
     pair = None if text else _pair(every, texts)
     mine = pair or texts[:1]
     others = [column for column in every if column not in mine]
-    labels = [_named(every, label)] if label else _labels(sample, others, mine[-1])
+    labels = [target] if target else _labels(sample, others, mine[-1])
     if not labels and len(two := pair or texts[:2]) == 2:
         return _two_texts(two)
     if not labels:
@@ -311,22 +320,27 @@ def told_by(texts: Sequence[str], labels: Sequence[str], *, rows: int = 2000) ->
     """
     filled = [each for each in zip(texts, labels, strict=True) if all(map(str.strip, each))]
     random.Random(0).shuffle(filled)  # noqa: S311
-    chosen = [({*_TOKEN.findall(t.casefold())}, label.strip()) for t, label in filled[:rows]]
+    chosen = [
+        ({*_TOKEN.findall(text[:READ].casefold())}, label.strip()) for text, label in filled[:rows]
+    ]
     half = len(chosen) // 2
     known = Counter(label for _, label in chosen[:half])
-    counts = Counter((word, label) for words, label in chosen[:half] for word in words)
-    seen = {word for word, _ in counts}
     if not 2 <= len(known) <= 200:
         return 0.0
+    gains = defaultdict[str, dict[str, float]](dict)
+    counts = Counter((word, label) for words, label in chosen[:half] for word in words)
+    for (word, label), count in counts.items():
+        gains[word][label] = math.log((count + 0.1) / 0.1)
     right = 0
     for words, label in chosen[half:]:
+        seen = words & gains.keys()
         scores = {
-            name: math.log(known[name])
-            + sum(
-                math.log((counts[word, name] + 0.1) / (known[name] + 0.2)) for word in words & seen
-            )
-            for name in known
+            name: math.log(count) - len(seen) * math.log(count + 0.2)
+            for name, count in known.items()
         }
+        for word in seen:
+            for name, gain in gains[word].items():
+                scores[name] += gain
         right += max(scores, key=lambda name: scores[name]) == label
     usual = sum(label == known.most_common(1)[0][0] for _, label in chosen[half:])
     return (right - usual) / (len(chosen) - half)

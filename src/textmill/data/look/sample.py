@@ -55,7 +55,7 @@ class Sample:
 
 
 def sample_of_rows(rows: Iterable[Mapping[str, Any]]) -> Sample:
-    """A sample of rows that are at hand, such as those of a data frame.
+    """A sample of rows that are mappings, as those of JSON lines and Parquet.
 
     Example:
         >>> sample = sample_of_rows([{"text": "Hi.", "n": 1}, {"text": None}])
@@ -73,11 +73,11 @@ def _flat(row: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]
     for name, value in row.items():
         if isinstance(value, Mapping):
             yield from _flat(value, f"{prefix}{name}.")
-        elif value is None or value != value:  # NaN is an empty cell of pandas
+        elif value is None or value != value:  # NaN
             yield f"{prefix}{name}", ""
         else:
-            with suppress(CellError):  # numbers of numpy have item
-                yield f"{prefix}{name}", cell_of(value.item() if hasattr(value, "item") else value)
+            with suppress(CellError):
+                yield f"{prefix}{name}", cell_of(value)
 
 
 def look_at(path: Path, *, encoding: str | None = None) -> Sample:

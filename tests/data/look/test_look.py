@@ -113,6 +113,14 @@ def test_lists_of_labels_are_several_even_of_only_two_names():
     assert guess(sample_of_rows(rows)).task == "label"
 
 
+def test_levels_with_digits_are_labels_and_dates_are_not():
+    rows = [
+        {"text": f"This is row {n} of some.", "day": f"{n % 9}.11.26", "level": f"{'AB'[n % 2]}1"}
+        for n in range(60)
+    ]
+    assert guess(sample_of_rows(rows)).columns == {"text": 0, "label": 2}
+
+
 def test_an_encoding_that_is_not_seen_can_be_named(tmp_path):
     path = tmp_path / "a.csv"
     path.write_bytes("".join(f"посылка {n},{'дж'[n % 2]}\n" for n in range(40)).encode("cp1251"))

@@ -48,7 +48,8 @@ SENTENCES, HEAD = 2000, 500
 """Rows that say whether words have tags, and whether cells are text."""
 READ = 1000
 """Characters of a text that say what its words tell."""
-CODE_SHARE = 0.4
+CODE_SHARE, CODE_LENGTH = 0.4, 4
+"""Share of digits in codes, and characters of the longest; shorter are levels, as ``A1``."""
 RESULTS = ("target", "tgt", "summary")
 _WORDLESS = re.compile(r"[\u0e00-\u0e7f\u3040-\u30ff\u3400-\u9fff]")
 _WHOLE = re.compile(r"\d+(\.0)?")
@@ -81,7 +82,8 @@ class SeenColumn:
     def is_code(self) -> bool:
         """Whether its cells are mostly digits: dates, prices, numbers of telephones."""
         joined = "".join("".join(self.values[:HEAD]).split())
-        return sum(map(str.isdecimal, joined)) > CODE_SHARE * len(joined)
+        is_long = max(map(len, self.values[:HEAD]), default=0) >= CODE_LENGTH
+        return is_long and sum(map(str.isdecimal, joined)) > CODE_SHARE * len(joined)
 
     @cached_property
     def separator(self) -> str | None:

@@ -99,9 +99,10 @@ def test_columns_can_be_named_and_an_error_lists_them_all(tmp_path):
     path.write_text("only texts\nare in\nthis file\n" * 9)
     with pytest.raises(UserError, match=r"Name it: --text COLUMN"):
         seen(path)
-    path.write_text("")
-    with pytest.raises(DataError, match="wanted rows, found none"):
-        look_at(path)
+    for nothing in ("", "\n \n\n"):
+        path.write_text(nothing)
+        with pytest.raises(DataError, match="wanted rows, found none"):
+            look_at(path)
 
 
 def test_lists_of_labels_are_several_even_of_only_two_names():

@@ -153,7 +153,7 @@ class SeenColumn:
             "text": f"texts of {self.words:.0f} words",
             "number": f"{count} numbers",
             "labels": "several labels a row",
-        }.get(self.kind, f"{count} labels")
+        }.get(self.kind, f"{count} label{'s' * (len(self.counts) != 1)}")
 
     def rank(self, *roles: str) -> int:
         """The place of its name among those that columns of these roles usually have."""

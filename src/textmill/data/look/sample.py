@@ -98,7 +98,7 @@ def look_at(path: Path, *, encoding: str | None = None) -> Sample:
         sample = _table(_read(file, kind, {}, {}, MOST_ROWS))
     else:
         sample = _text_file(file, kind, encoding)
-    if not sample.rows:
+    if not any(any(map(str.strip, row)) for row in sample.rows):
         other = " If it is not UTF-8, name its encoding: --encoding NAME" if sample.broken else ""
         raise DataError(f"{path}: wanted rows, found none that can be read.{other}")
     return replace(sample, whole=sample.whole and not others)

@@ -52,6 +52,13 @@ def test_a_table_of_the_one_column_that_is_read_needs_no_header(served):
     assert [(row["text"], row["prediction"]) for row in found] == [("abc", "cba"), ("def", "fed")]
 
 
+def test_a_first_row_that_cannot_be_read_takes_no_column_from_the_others(served):
+    found = rows_of(served.send(b'"abc\n' * 200 + b"def\n", CSV))
+    assert len(found) == 201
+    assert "quote" in found[0]["error"]
+    assert (found[-1]["text"], found[-1]["prediction"]) == ("def", "fed")
+
+
 def test_a_column_that_answers_have_too_is_kept_under_its_name(served):
     found = rows_of(served.send(table([("a", "b", "c")], ("prediction", "text", "error")), CSV))
     assert found == [

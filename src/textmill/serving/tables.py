@@ -125,7 +125,9 @@ class AnsweredTable(Response):
             while chunk := await asyncio.to_thread(next, chunks, None):
                 head = list[list[str]]()
                 if not names:
-                    names = [*(rows.names or chunk[0].kept)]
+                    # A row that cannot be read may have no cells.
+                    kept = next((row.kept for row in chunk if row.kept), None)
+                    names = [*(rows.names or kept or self.predictor.columns)]
                     called = self._called(names)
                     head = [[*names, *called.values()]]
                 answers = await self._answers(chunk)

@@ -40,6 +40,7 @@ def test_what_is_no_text_is_refused_though_nobody_knows_its_first_bytes(layout, 
         ("d\u00e9j\u00e0 vu, \u00e9t\u00e9\n" * 9).encode("latin-1"),
         b"a line of text\n" * 50 + RANDOM[:40] + b"\n",
         RANDOM[:200],
+        b"\n" * 9999,
     ],
 )
 def test_text_in_another_encoding_or_with_odd_lines_has_bad_rows(data):

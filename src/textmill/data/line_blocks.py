@@ -42,7 +42,8 @@ def refuse_binary(head: bytes, name: str) -> None:
     for beginning, (what, remedy) in BEGINNINGS.items():
         if head.startswith(beginning):
             raise DataError(f"{name}: wanted text, found {what}: {remedy}.")
-    if len(head) >= LEAST_BYTES and all(b"\0" in line for line in head.split(b"\n") if line):
+    has_nul = len(head) >= LEAST_BYTES and b"\0" in head
+    if has_nul and all(b"\0" in line for line in head.split(b"\n") if line):
         raise DataError(
             f"{name}: wanted text, found NUL in each line of the first {len(head):,} bytes: if it "
             "is text in UTF-16: encoding=utf-16-le. If it is in UTF-32, save it as UTF-8."

@@ -34,7 +34,7 @@ class Together(RowPredictor):
             raise DataError("it is bad")
 
     def answer_row(self, answer):
-        return {"prediction": answer, "score": len(answer) / 3}
+        return {"prediction": answer, "length": len(answer), "score": len(answer) / 3}
 
 
 def command(*words, to="out.csv"):
@@ -63,6 +63,8 @@ def test_a_file_has_all_rows_and_bad_ones_in_their_places(place, capsys, to):
     assert [row["text"] for row in rows] == Path("rows.txt").read_text().splitlines()
     assert [number for number, row in enumerate(rows) if row["error"]] == [*range(5, 2000, 9)]
     assert rows[0]["prediction"] == "row 0: one of 228 from row 0"
+    if to != "out.csv":
+        assert (rows[0]["score"], rows[0]["length"]) == (28 / 3, 28)
     assert {path.name for path in place.iterdir()} == {"rows.txt", "run", to}
 
 

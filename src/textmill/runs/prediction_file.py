@@ -31,6 +31,8 @@ VECTORS = ".npy"
 """The suffix of a file of vectors alone."""
 EXCEL_ROWS, EXCEL_CHARACTERS = 1 << 20, 32767
 """What a sheet of Excel has at most, and a cell: of a longer text the beginning is written."""
+EXCEL_NUMBERS = 10**15
+"""Whole numbers from here on are written as text: Excel keeps 15 digits."""
 MOST_PROBLEMS = 20
 """Errors that are printed for a file that has no column for them."""
 
@@ -197,7 +199,7 @@ class PredictionFile:
                 table: Iterator[Sequence[Any]] = chain([names], rows)
                 for at, cells in enumerate(table):
                     for column, cell in enumerate(cells):
-                        if isinstance(cell, float) and math.isfinite(cell):
+                        if _is_excel_number(cell):
                             sheet.write_number(at, column, cell)
                         elif text := encodable(cell_text(cell))[:EXCEL_CHARACTERS]:
                             sheet.write_string(at, column, text)
@@ -255,6 +257,13 @@ class _Unclosed:
 
     def __init__(self, file: HashingFile) -> None:
         self.write = file.write
+
+
+def _is_excel_number(value: Any) -> bool:
+    """Whether a cell of Excel, a float64 of which 15 digits are kept, holds a value exactly."""
+    if isinstance(value, float):
+        return math.isfinite(value)
+    return type(value) is int and abs(value) < EXCEL_NUMBERS
 
 
 def _note(columns: dict[str, Any], rows: Rows, *, typed: bool) -> None:

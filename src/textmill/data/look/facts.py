@@ -90,15 +90,16 @@ def _left_out(sample: Sample, guess: Guess, read: Sequence[Row]) -> dict[str, li
     """The numbers of the rows that training cannot use, by what is wrong with them."""
     filled = {n: row for n, row in enumerate(read) if any(map(str.strip, sample.rows[n]))}
     found = {"empty rows": [n for n in range(len(read)) if n not in filled]}
+    is_grade = {"label", "score"} <= {*guess.columns}  # in one column
     for name in guess.columns:
-        if (guess.task, name) != ("labels", "label"):
+        if (guess.task, name) != ("labels", "label") and not (is_grade and name == "score"):
             found[f"rows without {name}"] = [n for n, r in filled.items() if not r[name].strip()]
     full = {n: row for n, row in filled.items() if all(map(str.strip, row.values()))}
     if "tags" in guess.columns:
         found["rows without a tag for each word"] = [
             n for n, r in full.items() if len(parts_of(r["words"])) != len(parts_of(r["tags"]))
         ]
-    if "label" not in guess.columns and "score" in guess.columns:
+    if "score" in guess.columns and not is_grade:
         found["rows whose score is no number"] = [
             n for n, row in full.items() if not _is_number(row["score"])
         ]

@@ -174,7 +174,7 @@ class NotebookDisplay(BarDisplay):
 
     def __init__(self, stream: TextIO) -> None:
         super().__init__(stream)
-        self._lines, self._shown = list[Text](), ""
+        self._plain, self._html, self._shown = list[str](), list[str](), ""
         self._handle: Any = None
 
     @property
@@ -184,7 +184,8 @@ class NotebookDisplay(BarDisplay):
 
     @override
     def _print(self, line: Text) -> None:
-        self._lines.append(line)
+        self._plain.append(line.plain)
+        self._html.append(_html(line))
         self._update()
 
     @override
@@ -200,11 +201,8 @@ class NotebookDisplay(BarDisplay):
     def _update(self) -> None:
         # No dependency: a kernel has imported it.
         display = importlib.import_module("IPython.display").display
-        lines = "\n".join(map(_html, self._lines))
-        made = {
-            "text/plain": "\n".join(line.plain for line in self._lines),
-            "text/html": f"<pre>{lines}</pre>{self._shown}",
-        }
+        plain, html = "\n".join(self._plain), "\n".join(self._html)
+        made = {"text/plain": plain, "text/html": f"<pre>{html}</pre>{self._shown}"}
         if self._handle is None:
             self._handle = display(made, raw=True, display_id=True)
         else:

@@ -119,6 +119,20 @@ def test_rows_that_cannot_be_used_are_counted_and_left_out(tmp_path, monkeypatch
     assert main(["check", "rows.yaml"]) == 0
 
 
+def test_two_texts_may_have_several_labels(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    chance = random.Random(5)
+    with Path("rows.jsonl").open("w") as file:
+        for row in rows_of("pair", chance, 120):
+            labels = [row["label"], *["odd"] * chance.randrange(2)]
+            file.write(json.dumps({**row, "label": labels}) + "\n")
+    assert main(["new", "rows.jsonl"]) == 0
+    recipe = Path("rows.yaml").read_text()
+    assert "recipe: pairs/ngrams" in recipe
+    assert "labels: {multiple: true}" in recipe
+    assert main(["check", "rows.yaml"]) == 0
+
+
 def test_no_recipe_is_overwritten(tickets, capsys):
     for _ in "ab":
         assert main(["new", "tickets.csv"]) == 0

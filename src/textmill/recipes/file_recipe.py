@@ -57,7 +57,7 @@ def file_recipe(
         share = math.ceil(1000 * facts.bad / facts.total) / 1000
         note = f"{facts.bad:,} of {facts.total:,} rows cannot be used, and are left out"
         rows.append((f"  max_bad_rows: {share}", note))
-    if guess.task == "labels":
+    if guess.separator is not None:
         separator = f", separator: {json.dumps(guess.separator)}" if guess.separator else ""
         note = "a cell has several labels; if it is one label, leave this line out"
         rows.append((f"labels: {{multiple: true{separator}}}", note))

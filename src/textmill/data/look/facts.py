@@ -90,9 +90,11 @@ def _left_out(sample: Sample, guess: Guess, read: Sequence[Row]) -> dict[str, li
     """The numbers of the rows that training cannot use, by what is wrong with them."""
     filled = {n: row for n, row in enumerate(read) if any(map(str.strip, sample.rows[n]))}
     found = {"empty rows": [n for n in range(len(read)) if n not in filled]}
-    is_grade = {"label", "score"} <= {*guess.columns}  # in one column
+    # A score beside a label is in the same column; a row may have none of several labels.
+    is_grade = {"label", "score"} <= {*guess.columns}
+    skipped = "score" if is_grade else "label" if guess.separator is not None else ""
     for name in guess.columns:
-        if (guess.task, name) != ("labels", "label") and not (is_grade and name == "score"):
+        if name != skipped:
             found[f"rows without {name}"] = [n for n, r in filled.items() if not r[name].strip()]
     full = {n: row for n, row in filled.items() if all(map(str.strip, row.values()))}
     if "tags" in guess.columns:
@@ -149,7 +151,7 @@ def _held_out(
     guess: Guess, share: float, rows: Sequence[Row], lines: Sequence[int], texts: Sequence[str]
 ) -> list[Fact]:
     """How many rows a recipe holds out, and those of them whose text is trained on, too."""
-    stratify = "label" if guess.task in ("label", "pair") else None
+    stratify = "label" if "label" in guess.columns and guess.separator is None else None
     held = set[int]()
     with suppress(DataError):  # of too few rows
         held = {*Holdout(share, held_out=True, label=stratify).of(rows, name="").tolist()}
@@ -187,7 +189,7 @@ def _labels_of(rows: Sequence[Row], guess: Guess) -> dict[str, int]:
     for row in rows:
         if "tags" in row:
             counts.update(parts_of(row["tags"]))
-        elif guess.task == "labels":
+        elif guess.separator is not None:
             counts.update(part.strip() for part in parts_of(row["label"], guess.separator))
         elif "label" in row:
             counts[row["label"]] += 1

@@ -174,13 +174,13 @@ class Guess:
         task: What there is to learn.
         columns: What the task reads, each with the number of its column.
         reasons: For each of these, what says so, and which other columns it may be.
-        separator: What divides several labels of a cell; "" for lists.
+        separator: What divides several labels of a cell; "" for lists, None if it is one label.
     """
 
     task: Task
     columns: Mapping[str, int]
     reasons: Mapping[str, str]
-    separator: str = ""
+    separator: str | None = None
 
 
 def guess(sample: Sample, *, text: str | None = None, label: str | None = None) -> Guess:
@@ -259,11 +259,11 @@ def _learnt(
     if first.kind == "grade":
         columns["score"] = first.number
         reasons["score"] = "the same as an amount, for an experiment of numbers"
-    if first.separator is None or is_pair:
+    if first.separator is None:
         return Guess("pair" if is_pair else "label", columns, reasons)
     several = next(value for value in first.values if len(parts_of(value, first.separator)) > 1)
     reasons["label"] = f"several labels a row, as {several!r:.60}{_or(others)}"
-    return Guess("labels", columns, reasons, first.separator)
+    return Guess("pair" if is_pair else "labels", columns, reasons, first.separator)
 
 
 def _named(every: Sequence[SeenColumn], name: str) -> SeenColumn:

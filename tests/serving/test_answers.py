@@ -139,7 +139,7 @@ def test_a_row_may_have_the_names_of_the_training_file():
     found, _, _ = read_rows(json.dumps(rows).encode(), predictor, Limits())
     assert found == [{"text": "a", "n": 1}, {"message": "a", "text": "b"}, "c"]
     row = request_schema(predictor, Limits(), lists=True)["anyOf"][1]
-    assert "'message' for 'text'" in row["description"]
+    assert row["description"].endswith("in the training file: 'message' for 'text'.")
 
 
 def test_names_that_the_training_file_has_for_other_columns_are_those_of_the_model():

@@ -135,7 +135,8 @@ def request_schema(predictor: RowPredictor, limits: Limits, *, lists: bool) -> d
 
     ``lists``: whether a column may be a list of words, or a number, too.
     """
-    columns, own_names = predictor.columns, predictor.own_names
+    columns = predictor.columns
+    own_names = {own: name for own, name in predictor.own_names.items() if name in columns}
     text = {"type": "string", "maxLength": limits.characters}
     parts = {"anyOf": [text, {"type": "number"}]}
     listed = {"type": "array", "items": parts, "description": "A text given as its words."}

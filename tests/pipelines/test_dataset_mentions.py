@@ -1,10 +1,13 @@
 """Mentions of data sets: words as the training data has them, sentence by sentence, with pages."""
 
+import io
+import time
+
 import pytest
 
 from tests.pipelines.small_models import MENTIONS, REFERENCES, mentions_run, reference_run
 from tests.pipelines.small_paper import paper
-from textmill.errors import UserError
+from textmill.errors import DataError, UserError
 from textmill.pipelines import DatasetMentions, ReferenceParser
 from textmill.pipelines.dataset_mentions import word_places
 
@@ -31,6 +34,13 @@ def test_a_sentence_is_asked_at_a_time_and_a_long_one_in_parts(find):
     assert [row["words"] for row in rows[:2]] == [MENTIONS[0][0], MENTIONS[2][0]]
     (found,) = find.predict("word " * 450 + "CIFAR-10")
     assert found.error is None
+
+
+def test_a_file_of_one_text_is_given_up_within_its_time(find):
+    start = time.monotonic()
+    with pytest.raises(DataError, match="The time for the file is over"):
+        list(find.read(io.BytesIO(b"We use it. " * 50_000), "a file", seconds=0.5))
+    assert time.monotonic() - start < 10
 
 
 def test_mentions_of_a_paper_have_pages(find):

@@ -93,7 +93,7 @@ def textmill(path: Path, model: Path, clock: Clock, *, stored: bool, later: bool
     from textmill.data.seq2seq_batch import collate_seq2seq
     from textmill.data.store.tokens import TokenStore
     from textmill.data.text_pairs import TextPairs
-    from textmill.text.processors.text_processor import Seq2SeqText
+    from textmill.text.processors.seq2seq import Seq2SeqText
     from textmill.text.tokenizers.sentencepiece import MultilingualTokenizer
 
     text = Seq2SeqText(MultilingualTokenizer.from_file(model))

@@ -93,7 +93,8 @@ class Watch:
                 waiting = self.pending(runs)
                 for lost in set(known) - set(waiting):
                     self._report_if_deleted(lost)
-            while waiting and len(self.at_work) < self.launcher.jobs - bool(self.train):
+            kept = bool(self.train) and self.trained is None  # a place for what trains the run
+            while waiting and len(self.at_work) < self.launcher.jobs - kept:
                 self._start(waiting.pop(0))
                 news = now
             if stop.received is not None:

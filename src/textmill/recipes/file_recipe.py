@@ -56,7 +56,8 @@ def file_recipe(
     if facts.bad:
         share = math.ceil(1000 * facts.bad / facts.total) / 1000
         note = f"{facts.bad:,} of {facts.total:,} rows cannot be used, and are left out"
-        rows.append((f"  max_bad_rows: {share}", note))
+        allowed = share if share < 1 else facts.bad  # 1.0 would be one row
+        rows.append((f"  max_bad_rows: {allowed}", note))
     if guess.separator is not None:
         separator = f", separator: {json.dumps(guess.separator)}" if guess.separator else ""
         note = "a cell has several labels; if it is one label, leave this line out"

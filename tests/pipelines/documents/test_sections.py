@@ -136,9 +136,20 @@ def test_labels_of_letters_are_labels() -> None:
 
 def test_a_missing_label_does_not_end_the_list() -> None:
     lines = [f"[{n}] Author {n}. {1990 + n}." for n in range(1, 9)]
-    lines[4] = "[S] Author 5. 1995."
+    lines[4] = "   which is long"
     found = find_references(document("References", *lines))
     assert [passage.label for passage in found] == ["[1]", "[2]", "[3]", "[4]", "[6]", "[7]", "[8]"]
+
+
+def test_labels_that_a_scan_misread_are_found_by_where_they_stand() -> None:
+    labels = ["[1]", "[2]", "[3]", "[4]", "[S]", "(6J", "[7]", "[8]"]
+    lines = list[Line]()
+    for n, label in enumerate(labels, 1):
+        lines.append(Line(f"{label} Author {n}, in", x1=90, y=24.0 * n, size=10, second=15))
+        lines.append(Line("J. of 1999.", 1, x0=15, x1=60, y=24.0 * n + 12, size=10, second=25))
+    found = find_references(document(Line("References", size=10), *lines))
+    assert texts(found) == [f"Author {n}, in J. of 1999." for n in range(1, 9)]
+    assert [passage.label for passage in found] == [f"[{n}]" for n in range(1, 9)]
 
 
 def test_years_and_pages_that_begin_a_line_are_no_labels() -> None:
@@ -170,6 +181,8 @@ def test_a_caption_that_floats_in_the_list_is_left_out() -> None:
         ("pp. 123-", "130", "pp. 123-130"),
         ("pp. 123–", "130", "pp. 123–130"),
         ("an end-", "to-end one", "an end-to-end one"),
+        ("a finite-", "state one", "a finite-state one"),
+        ("to ex-", "tract it", "to extract it"),
         ("state-of-", "the-art", "state-of-the-art"),
         ("short-", "and long-term", "short- and long-term"),
         ("without in-", "terventions", "without interventions"),

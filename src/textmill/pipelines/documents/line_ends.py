@@ -17,7 +17,7 @@ NEXT = re.compile(r"[^\W\d_]+(?:[-'’][^\W\d_]+)*")
 SUSPENDED = {"and", "or", "und", "oder", "et", "ou", "y", "o", "e"}
 """After a hyphen that stands for a part that follows: ``short- and long-term``."""
 COMPOUNDS = {
-    "all", "cross", "end", "ex", "fine", "first", "four", "high", "large", "long", "low", "near",
+    "all", "cross", "end", "fine", "first", "four", "high", "large", "long", "low", "near",
     "object", "one", "open", "real", "second", "self", "semi", "short", "small",
     "state", "three", "top", "two", "well", "zero",
 }  # fmt: skip
@@ -27,8 +27,8 @@ LINKING = {"a", "and", "by", "for", "in", "of", "on", "or", "the", "to", "up", "
 SECOND = {
     "aware", "based", "bound", "class", "coherent", "dependent", "dimensional", "driven", "free",
     "grained", "independent", "invariant", "level", "like", "orientation", "oriented",
-    "order", "preserving", "scale", "sensitive", "shot", "specific", "supervised", "task", "term",
-    "time", "valued", "wide",
+    "order", "preserving", "scale", "sensitive", "shot", "specific", "state", "supervised", "task",
+    "term", "time", "valued", "wide",
 }  # fmt: skip
 """Words that seldom end another, and often a compound."""
 LEAST_PART = 3

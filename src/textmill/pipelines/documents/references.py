@@ -90,8 +90,47 @@ def _counted(lines: Sequence[Line], edges: Sequence[float], form: re.Pattern[str
     while at in before:
         at = before[at]
         run.append(at)
+    run.reverse()
     matches = dict(found)
-    return [(n, matches[n][1], matches[n].end()) for n in reversed(run)]
+    starts = [(n, matches[n][1], matches[n].end()) for n in run]
+    for a, b in pairwise(run):
+        starts += _misread(lines, edges, matches[a], range(a, b), int(matches[b][2]), run)
+    return sorted(starts)
+
+
+def _misread(
+    lines: Sequence[Line],
+    edges: Sequence[float],
+    before: re.Match[str],
+    between: range,
+    number: int,
+    run: Sequence[int],
+) -> Starts:
+    """Labels that a scan has misread, as ``[l2]``: those that lack before a label with a number.
+
+    They are the lines that begin where labels do, if these are just as many as lack.
+    """
+    lacking = range(int(before[2]) + 1, number)
+    begins = _usual([lines[n].x0 - edges[n] for n in run])
+    texts = _usual([lines[n].second - edges[n] for n in run])
+    own = [n for n in between[1:] if abs(lines[n].x0 - edges[n] - begins) <= ALIGNED]
+    if len(own) != len(lacking):
+        return []
+    return [
+        (
+            n,
+            before[1].replace(before[2], str(lack)),
+            # Where the text does not stand where others do, the label is lost.
+            lines[n].text.find(" ") + 1
+            if abs(lines[n].second - edges[n] - texts) <= ALIGNED
+            else 0,
+        )
+        for n, lack in zip(own, lacking, strict=True)
+    ]
+
+
+def _usual(places: Sequence[float]) -> int:
+    return Counter(round(x) for x in places).most_common(1)[0][0]
 
 
 def _aligned(lines: Sequence[Line], edges: Sequence[float], which: Sequence[int]) -> set[int]:
@@ -99,7 +138,7 @@ def _aligned(lines: Sequence[Line], edges: Sequence[float], which: Sequence[int]
     found = set[int]()
     for place in ("x0", "second"):
         at = {n: getattr(lines[n], place) - edges[n] for n in which}
-        common = Counter(round(x) for x in at.values()).most_common(1)[0][0]
+        common = _usual([*at.values()])
         found |= {n for n, x in at.items() if abs(x - common) <= ALIGNED}
     return found
 

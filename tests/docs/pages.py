@@ -9,6 +9,7 @@ What a fenced block does is told by its language and its first line:
 - ``python`` with ``>>>``: a doctest; without: executed. All of a page share one namespace.
 - ``text`` and ``{directive}`` blocks are read only.
 
+A comment ``<!-- picture: ... -->`` above an image takes it there: see tests/docs/pictures.py.
 A block that cannot run where the tests run has ``<!-- not run: the reason -->`` on the line above.
 Any other language is refused, so that no block is forgotten.
 """
@@ -23,8 +24,12 @@ import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
+
+if TYPE_CHECKING:
+    from tests.docs.pictures import Pictures
 
 TIMEOUT = 240.0  # seconds for one command; pytest's own limit for a page is the stricter one
 
@@ -32,6 +37,8 @@ _FENCE = re.compile(r"^(?P<indent> *)(?P<ticks>```+)(?P<info>.*)$")
 _FILE = re.compile(r"^# (?P<name>[\w./-]+\.\w+)(?P<added>, added:)?$")
 _EXIT = re.compile(r"\s+# exits with (\d+)$")
 _NOT_RUN = re.compile(r"^ *<!-- not run: \S.* -->$")
+_PICTURE = re.compile(r"^ *<!-- picture: (?P<words>\S.*) -->$")
+_IMAGE = re.compile(r"^ *!\[[^\]]+\]\([^)\s]*pictures/(?P<name>[\w./-]+)\)")
 
 
 class PageError(AssertionError):
@@ -40,7 +47,10 @@ class PageError(AssertionError):
 
 @dataclass(frozen=True)
 class Block:
-    """One fenced block: its language, its lines and the place of its first line."""
+    """One fenced block: its language, its lines and the place of its first line.
+
+    A picture is a block of the language ``picture``: the words of its comment, and its file's name.
+    """
 
     language: str
     lines: list[str]
@@ -62,9 +72,15 @@ class Command:
 
 
 def read_blocks(page: Path) -> list[Block]:
-    """All fenced blocks of a page, in order."""
+    """All fenced blocks and pictures of a page, in order."""
     blocks, lines, i = [], page.read_text(encoding="utf-8").splitlines(), 0
     while i < len(lines):
+        if picture := _PICTURE.match(lines[i]):
+            image = _IMAGE.match(lines[i + 1]) if i + 1 < len(lines) else None
+            if image is None:
+                raise PageError(f"{page.name}:{i + 1}: below this is no image of pictures/.")
+            content = [picture["words"], image["name"]]
+            blocks.append(Block("picture", content, f"{page.name}:{i + 1}"))
         fence = _FENCE.match(lines[i])
         if fence is None:
             i += 1
@@ -120,10 +136,16 @@ def matches(expected: list[str], found: list[str]) -> bool:
 
 
 class Runner:
-    """Runs the blocks of one page in ``folder``; the PATH begins with ``programs``."""
+    """Runs the blocks of one page in ``folder``; the PATH begins with ``programs``.
 
-    def __init__(self, folder: Path, *, programs: Path | None = None) -> None:
+    Without ``pictures`` none is taken.
+    """
+
+    def __init__(
+        self, folder: Path, *, programs: Path | None = None, pictures: "Pictures | None" = None
+    ) -> None:
         self.folder = folder
+        self.pictures = pictures
         self.namespace: dict[str, object] = {"__name__": "__page__"}
         folders = [programs, Path(sys.executable).parent, os.environ.get("PATH")]
         path = os.pathsep.join(str(name) for name in folders if name)
@@ -140,6 +162,12 @@ class Runner:
     def run_block(self, block: Block) -> bool:
         if not block.run or block.language == "text" or block.language.startswith("{"):
             return False
+        if block.language == "picture":
+            if self.pictures:
+                words, name = block.lines
+                place = {"folder": self.folder, "env": self.env, "place": block.place}
+                self.pictures.take(words, name, **place)
+            return self.pictures is not None
         first = _FILE.match(block.lines[0]) if block.lines else None
         if first:
             self.write(block, first["name"], append=bool(first["added"]))

@@ -1,5 +1,6 @@
 """Chromium without a window, told by WebDriver what to do (https://www.w3.org/TR/webdriver2/)."""
 
+import base64
 import json
 import shutil
 import socket
@@ -108,6 +109,14 @@ class Browser:
         )  # fmt: skip
         scheme = [{"name": "prefers-color-scheme", "value": scheme}]
         self.develop("Emulation.setEmulatedMedia", features=scheme)
+
+    def picture(self, *box):
+        """What is seen as PNG; or a box of the page: its left, top, width and height in pixels."""
+        more = {"format": "png"}
+        if box:
+            clip = dict(zip(("x", "y", "width", "height"), box, strict=True)) | {"scale": 1}
+            more |= {"clip": clip, "captureBeyondViewport": True}
+        return base64.b64decode(self.develop("Page.captureScreenshot", **more)["data"])
 
     def log(self):
         """Errors and warnings of the console since the last call."""

@@ -25,6 +25,8 @@ UNFOLDED = 10
 """Answers that are seen before others are asked for."""
 OF_A_PAIR = 5
 """Wrong answers of each two labels that are shown before others: a click finds them."""
+BESIDE = 6
+"""Labels whose matrix leaves room for their table beside it."""
 KINDS = 12
 """Colours of kinds, as on the served page."""
 SHADES = 9
@@ -39,14 +41,17 @@ def report_page(summary: RunSummary) -> str:
 
 def _report_page(summary: RunSummary, *, room: int) -> str:
     closer, answers = figures_markup(summary.figures), _answers(summary, room)
-    parts = [answers, _labels(summary.labels), section("A closer look", closer)]
+    confusion, labels = _confusion(summary.confusion), _labels(summary.labels)
+    if confusion.html and len(summary.labels) <= BESIDE:
+        confusion, labels = tag("div", confusion, labels, cls="sides beside"), Markup("")
+    parts = [answers, labels, section("A closer look", closer)]
     if summary.answers and summary.answers[0].numbers:  # drawings of numbers say more than rows
         parts.reverse()
     return page(
         summary.title,
         summary.state,
         _result(summary),
-        _confusion(summary.confusion),
+        confusion,
         *parts,
         section("Curves", figures_markup(summary.curves)),
         *tables_markup(summary.tables),

@@ -19,12 +19,18 @@ HEAD_BYTES = 1 << 24
 """Bytes of a file that say which encoding it has."""
 BEYOND_ASCII = "éяあ中한"
 """Characters of which an encoding that is more than ASCII has one."""
-WESTERN = (
-    "ÄÖÜäöüßÀÂÇÉÈÊËÎÏÔÙÛàâçéèêëîïôùûœŒæÆøØåÅñÑáíóúÁÍÓÚãõÃÕìò¿¡ºª€£§°«»‹›„“”‚‘’–—…´·²³½¼¾±×µ®©™•\xa0"  # noqa: RUF001  # signs of texts
+_LIKELY = (
+    "utf-16-le utf-16-be cp1252 mac-roman cp1250 iso8859-2 cp1257 cp1258 cp1254 cp1253 cp1251 "
+    "koi8-r cp1255 cp1256 cp874 cp932 euc-jp gb18030 big5hkscs cp949"
 )
-"""What texts in cp1252 have beyond ASCII: other letters and symbols say another encoding."""
-USUAL_SHARE = 0.9
-_ASCII, _NO_WORD = re.compile(r"[\0-\x7f]+"), re.compile(r"[\xc0-\xff]{3,}")
+LIKELY = _LIKELY.split()
+"""Encodings that are told apart: those in which programs in the countries of their languages save.
+Each has all characters of its narrower siblings, as cp932 of Shift-JIS and gb18030 of GBK."""
+LOOKED_AT = 200_000
+"""Bytes of lines beyond ASCII that tell an encoding; five sentences do."""
+WESTERN = "äöüÄÖÜßàâçéèêëîïôùûÉœæøåñáíóúãõ’“”„‘–…€£°§«»©®™"  # noqa: RUF001  # signs of texts
+FEW = 4
+"""Fewer characters beyond ASCII tell hardly anything; they are cp1252 if it makes such of them."""
 _UNDECODABLE = re.compile(r"bad [\w-]+: 0x")
 
 
@@ -126,26 +132,44 @@ def likely_encoding(head: bytes) -> str | None:
     """The likely encoding of a file that is not UTF-8; None if it is UTF-8 or none is likely.
 
     Nor is one given for a file that has the byte order mark of UTF-16, which needs no setting. Text
-    in Latin-1 is cp1252, too.
+    in Latin-1 is cp1252, too. chardet tells which of `LIKELY` it is, by the letters that follow
+    each other in some fifty languages.
 
     Example:
         >>> likely_encoding("Größe".encode("cp1252")), likely_encoding("Größe".encode())
         ('cp1252', None)
-        >>> likely_encoding("Größe".encode("utf-16-le")), likely_encoding("Größe".encode("utf-16"))
-        ('utf-16-le', None)
+        >>> (
+        ...     likely_encoding("お問い合わせ内容".encode("cp932")),
+        ...     likely_encoding("Größe".encode("utf-16")),
+        ... )
+        ('cp932', None)
     """
     if head[:2] in UTF16_MARKS:
         return None
-    zeros = {"utf-16-le": head[1::2].count(0), "utf-16-be": head[::2].count(0)}
-    if (found := max(zeros, key=lambda name: zeros[name])) and zeros[found] > len(head) / 8:
-        return found
     good, bad = _lines(head)
-    text = head.decode(WINDOWS, "ignore")
-    if bad <= good or text.encode(WINDOWS) != head:
+    if b"\0" not in head:
+        if bad <= good:
+            return None
+        # Few others say whether it is English, many would hide the language of the few.
+        beyond = b"\n".join(line for line in head.split(b"\n") if not line.isascii())
+        others = b"\n".join(line for line in head[:LOOKED_AT].split(b"\n") if line.isascii())
+        head = b"\n".join([beyond, others[: len(beyond) // 2]])
+        signs = [sign for sign in beyond.decode(WINDOWS, "replace") if not sign.isascii()]
+        if len(signs) < FEW and {*signs} <= {*WESTERN}:
+            return WINDOWS
+        if len(signs) == 1:  # it may be damage
+            return None
+    import chardet  # it takes a twentieth of a second
+
+    head = head[:LOOKED_AT]
+    found = chardet.detect(
+        head, include_encodings=[*LIKELY, UTF8], compat_names=False, no_match_encoding=UTF8
+    )["encoding"]
+    if found in (None, UTF8):
         return None
-    others = _ASCII.sub("", text)
-    usual = sum(map(others.count, WESTERN)) - sum(map(len, _NO_WORD.findall(text)))
-    return WINDOWS if usual >= USUAL_SHARE * len(others) else None
+    # Of encodings in which a text is the same, the usual one.
+    is_same = head.decode(found, "replace") == head.decode(WINDOWS, "replace")
+    return WINDOWS if is_same else found
 
 
 def _lines(head: bytes) -> tuple[int, int]:

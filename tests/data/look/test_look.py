@@ -122,13 +122,14 @@ def test_levels_with_digits_are_labels_and_dates_are_not():
     assert guess(sample_of_rows(rows)).columns == {"text": 0, "label": 2}
 
 
-def test_an_encoding_that_is_not_seen_can_be_named(tmp_path):
+def test_an_encoding_is_seen_or_named(tmp_path):
     path = tmp_path / "a.csv"
     path.write_bytes("".join(f"посылка {n},{'дж'[n % 2]}\n" for n in range(40)).encode("cp1251"))
+    for known in (None, "cp1251"):
+        sample = look_at(path, encoding=known)
+        assert (sample.rows[0], sample.settings["encoding"]) == (["посылка 0", "д"], "cp1251")
     with pytest.raises(DataError, match=r"--encoding NAME"):
-        look_at(path)
-    sample = look_at(path, encoding="cp1251")
-    assert (sample.rows[0], sample.settings["encoding"]) == (["посылка 0", "д"], "cp1251")
+        look_at(path, encoding="utf-8")
 
 
 def test_a_list_in_one_json_text_is_refused_with_the_command_that_helps(tmp_path):

@@ -246,10 +246,11 @@ def encoding_advice(file_name: str, layout: RowFormat) -> str:
     except UnicodeDecodeError as error:
         at = error.start
     begin, end = head.rfind(b"\n", 0, at) + 1, head.find(b"\n", at)
-    before, after = head[begin:at].decode(likely), head[at : max(end, at + 1)].decode(likely)
-    shown = f"{before[-SHOWN:]}{after[:SHOWN].rstrip()}"
+    line = head[begin : end if end >= 0 else len(head)].decode(likely, "replace")
+    place = len(head[begin:at].decode(likely, "ignore"))
+    shown = line[max(place - SHOWN, 0) : place + SHOWN].rstrip()
     number = head.count(b"\n", 0, at) + 1
     return (
-        f"{path} is not UTF-8: 0x{head[at]:02x} is at byte {at}. In {likely}, as Windows and Excel "
-        f"save it, line {number} has {shown!r}. If that is right: {layout.prefix}encoding={likely}"
+        f"{path} is not UTF-8: 0x{head[at]:02x} is at byte {at}. In {likely}, which it seems to "
+        f"be, line {number} has {shown!r}. If that is right: {layout.prefix}encoding={likely}"
     )

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from textmill.data.holdout import Holdout
-from textmill.data.look.guess import Guess, parts_of
+from textmill.data.look.guess import Guess, count_words, parts_of
 from textmill.data.look.sample import Sample
 from textmill.errors import DataError
 from textmill.text.columns.numbers import number_in
@@ -165,7 +165,7 @@ def _held_out(
 
 def _of_texts(texts: Sequence[str]) -> Iterator[Fact]:
     """How long the texts are, and their scripts if there are several."""
-    sizes = [len(text.split()) for text in texts] or [0]
+    sizes = [count_words(text) for text in texts] or [0]
     middle, most = np.percentile(sizes, [50, 95])
     note = f"half of the rows have at most as many; 95 % {most:.0f}, the longest {max(sizes):,}"
     yield "words a row", f"{middle:.0f}", note

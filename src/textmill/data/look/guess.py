@@ -51,12 +51,24 @@ READ = 1000
 CODE_SHARE, CODE_LENGTH = 0.4, 4
 """Share of digits in codes, and characters of the longest; shorter are levels, as ``A1``."""
 RESULTS = ("target", "tgt", "summary")
-_WORDLESS = re.compile(r"[\u0e00-\u0e7f\u3040-\u30ff\u3400-\u9fff]")
+WORDLESS = "\u0e00-\u0e7f\u3040-\u30ff\u3400-\u9fff"
+"""Characters of Thai, Japanese and Chinese, which have no spaces between words."""
+_WORDLESS = re.compile(f"[{WORDLESS}]")
 _WHOLE = re.compile(r"\d+(\.0)?")
 _MARK = re.compile(r"[BIESLU]-\S+")
 _ADDRESS = re.compile(r"\S+@\S+\.\S+|https?://\S+|[+()\d][\d ()/-]{6,}")
-_TOKEN = re.compile(r"\w+")
+_TOKEN = re.compile(rf"[{WORDLESS}]|[^\W{WORDLESS}]+")
 _ONE_OF_TWO = re.compile(r"[ _]?[12ab]$")
+
+
+def count_words(text: str) -> int:
+    """Words of a text; two characters of Chinese, Japanese or Thai are one.
+
+    Example:
+        >>> count_words("Where is it?"), count_words("いつ届きますか")
+        (3, 4)
+    """
+    return len(text.split()) + len(_WORDLESS.findall(text)) // 2
 
 
 @dataclass(frozen=True)
@@ -73,10 +85,8 @@ class SeenColumn:
 
     @cached_property
     def words(self) -> float:
-        """Words of a cell, on average; two characters of Chinese, Japanese or Thai are one."""
-        joined = " ".join(self.values)
-        count = len(joined.split()) + len(_WORDLESS.findall(joined)) // 2
-        return count / max(len(self.values), 1)
+        """Words of a cell, on average."""
+        return count_words(" ".join(self.values)) / max(len(self.values), 1)
 
     @cached_property
     def is_code(self) -> bool:

@@ -137,7 +137,7 @@ def _decoded_part(head: bytes, encoding: str) -> str:
     if encoding.startswith("utf-16"):
         return "every second byte is 0"
     at = next(n for n, byte in enumerate(head) if byte > 127)
-    shown = head[max(at - 12, 0) : at + 12].decode(encoding, "replace")
+    shown = head[max(at - 12, 0) : at + 12].decode(encoding, "ignore")
     return f"not UTF-8; in {encoding} it has {' '.join(shown.split())!r}"
 
 

@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from itertools import islice
 from pathlib import Path
 
+from rich.cells import cell_len, set_cell_size
+
 from textmill.data.look.facts import Fact, Facts
 from textmill.data.look.guess import Guess
 from textmill.data.look.sample import Sample
@@ -36,8 +38,11 @@ def _how(sample: Sample) -> str:
 
 
 def _aligned(rows: Sequence[Fact]) -> list[str]:
-    first, second = (max(len(row[n]) for row in rows) for n in (0, 1))
-    return [f"  {a:<{first}}  {b:<{second}}  {c}".rstrip() for a, b, c in rows]
+    """Columns below each other; a letter of Chinese, Japanese or Korean is two wide."""
+    first, second = (max(cell_len(row[n]) for row in rows) for n in (0, 1))
+    return [
+        f"  {set_cell_size(a, first)}  {set_cell_size(b, second)}  {c}".rstrip() for a, b, c in rows
+    ]
 
 
 def data_page(path: Path, sample: Sample, guess: Guess, facts: Facts) -> str:

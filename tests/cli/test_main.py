@@ -34,6 +34,18 @@ def test_a_command_returns_its_code(command):
     assert main(["boom"]) == 0
 
 
+@pytest.mark.parametrize(("given", "taken"), [(None, "PASSIVE"), ("ACTIVE", "ACTIVE")])
+def test_waiting_threads_sleep_unless_the_caller_says_otherwise(given, taken):
+    asks = "import os; from textmill.cli.main import main; main()"
+    asks += "; print(os.environ['OMP_WAIT_POLICY'])"
+    environment = {k: v for k, v in os.environ.items() if k != "OMP_WAIT_POLICY"}
+    environment |= {"OMP_WAIT_POLICY": given} if given else {}
+    told = subprocess.run(
+        [sys.executable, "-c", asks], env=environment, capture_output=True, text=True, check=True
+    )
+    assert told.stdout.splitlines()[-1] == taken
+
+
 def test_options_and_settings_come_in_any_order(command, monkeypatch, tmp_path):
     command("return 7 if (args.name, args.words) == ('x', ['a=b', 'c=d']) else 1")
     module = tmp_path / "textmill_boom.py"

@@ -23,11 +23,17 @@ USUAL = frozenset(_USUAL.split())
 
 
 def first_cells(path: Path, layout: RowFormat) -> Row | None:
-    """All cells of the first line, which may be a header; of CoNLL those of the first token.
+    """All cells of the header, or of the first line, which may be one; of CoNLL the first token's.
 
     None if the file is empty, the line cannot be read, or the format names its columns itself or
     has none.
     """
+    is_table = isinstance(layout, DelimitedFormat) and layout.separator is not None
+    if is_table and layout.has_header:
+        with path.open("rb") as stream:
+            scan = layout.scan(stream, str(path))
+            is_empty = next(iter(scan), None) is None and not scan.names
+            return None if is_empty else _filled(scan.names)
     if isinstance(layout, DelimitedFormat) and layout.separator is not None:
         layout = replace(layout, columns={"": 0}, required=(), header=False, check=None)
         layout = replace(layout, extra_columns="ignore")
@@ -40,11 +46,14 @@ def first_cells(path: Path, layout: RowFormat) -> Row | None:
                 return None
             if isinstance(layout, ConllFormat):
                 return tuple(cell.split(" ")[0] for cell in row)
-            cells = [*map(str, scan.record or ())]
-            while cells and not cells[-1]:
-                cells.pop()
-            return tuple(cells)
+            return _filled([*map(str, scan.record or ())])
     return None
+
+
+def _filled(cells: Sequence[str]) -> Row:
+    """Cells without the empty ones at their end."""
+    count = max((n for n, cell in enumerate(cells, 1) if cell), default=0)
+    return tuple(cells[:count])
 
 
 def has_names(cells: Row, layout: RowFormat) -> bool:

@@ -21,6 +21,7 @@ from textmill.data.formats.by_suffix import (
     column_format,
     format_name,
 )
+from textmill.data.formats.excel import sheet_names
 from textmill.data.formats.header import DelimitedFormat, plain_name
 from textmill.data.formats.row_format import RowFormat, numbered
 from textmill.data.formats.sessions import sessions_format
@@ -177,6 +178,8 @@ class _InputFile:
             how[name] = getattr(config, name) if fits or name in self.said else DEFAULTS[name]
         if kind in HAVING["encoding"]:
             how["encoding"] = self.encoding
+        if how["sheet"] and "sheet" not in self.said and how["sheet"] not in sheet_names(self.path):
+            how["sheet"] = None  # that of another month, say
         if "lists" not in self.said:
             how["lists"] = [name for name in how["lists"] if name in places]
         if kind in TABLES:

@@ -71,11 +71,13 @@ class FileNotes:
 
     Attributes:
         left_out: Lines of a CoNLL file that are comments or marks of documents.
+        above: Lines above the header of a table, such as its title.
         same_ids: Questions of a SQuAD file with the id of an earlier one.
         same_id: The id of the first of these.
     """
 
     left_out: int = 0
+    above: int = 0
     same_ids: int = 0
     same_id: str = ""
 

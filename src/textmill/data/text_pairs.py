@@ -106,7 +106,7 @@ class TextPairs(Component, Batched):
         format: FileFormat = "auto"
         """The file's format. auto: by its suffix (.csv, .jsonl, .ndjson, .conll, .parquet, .arrow,
         .feather, .xlsx, .xls, .ods; .json is SQuAD's), else TSV: a row a line, columns separated
-        by tabs, without quotes. Of a spreadsheet the first sheet is read."""
+        by tabs, without quotes. Of a spreadsheet one sheet is read."""
         columns: tuple[str, ...] | dict[str, int | str] = ("source", "target")
         """TSV and CSV: names of the first columns in their order, or in that of a header with these
         names; or each name with its position (from 0) or its name in the header. CoNLL: likewise,
@@ -114,7 +114,11 @@ class TextPairs(Component, Batched):
         columns; or each name with the file's name for it, where a.b is the field b of a, and in
         JSON a.0 the first of the list a."""
         header: bool = False
-        """The first line of a TSV or CSV file names the columns and is no row."""
+        """A line of a TSV or CSV file, or of a sheet, names the columns: the first line, or the
+        first of 20 that has all names in columns. It and what is above it, as a title, are no
+        rows."""
+        sheet: str | None = None
+        """Sheet of a spreadsheet. null: the first that has the columns' names, else the first."""
         delimiter: str | None = None
         """Delimiter of the columns of a TSV or CSV file, if it is neither a tab nor a comma: one
         character, as ";", or tab. In a TSV file there are no quotes."""
@@ -211,6 +215,9 @@ class TextPairs(Component, Batched):
                 tell_left_out(table.bad_rows, table.count, setting=setting, name=self.name)
             if table.notes.left_out:
                 LOG.info("%s: %d lines are no tokens: left out.", self.name, table.notes.left_out)
+            if table.notes.above:
+                lines = f"{table.notes.above} line{'s' * (table.notes.above > 1)}"
+                LOG.info("%s: %s above the header: left out.", self.name, lines)
             if table.notes.same_ids:
                 LOG.warning(
                     "%s: %d of the questions have the id of one before them, the first %r; all "

@@ -47,7 +47,7 @@ def file_recipe(
     rows.append(("  columns:", "" if sample.has_names else "positions from 0"))
     is_conll = "conll" in (sample.settings.get("format"), path.suffix[1:])
     for role, at in guess.columns.items():
-        place = sample.names[at] if sample.has_names else at
+        place = sample.place(at)
         place = {"words": 0, "tags": -1}[role] if is_conll else place
         rows.append((f"    {role}: {yaml_word(place)}", guess.reasons.get(role, "")))
     if facts.may_lack:

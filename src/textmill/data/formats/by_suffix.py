@@ -42,6 +42,7 @@ TABLES: tuple[FileFormat, ...] = (*DELIMITED, "excel")
 HAVING: dict[str, tuple[FileFormat, ...]] = {
     **dict.fromkeys(("header", "extra_columns"), TABLES),
     "delimiter": DELIMITED,
+    "sheet": ("excel",),
     **dict.fromkeys(("separator", "comment"), ("conll",)),
     "lists": (*TABLES, "jsonl", "parquet", "arrow"),
     **dict.fromkeys(("max_line_bytes", "encoding"), (*DELIMITED, "conll", "jsonl")),
@@ -50,6 +51,7 @@ HAVING: dict[str, tuple[FileFormat, ...]] = {
 DEFAULTS: dict[str, Any] = {
     "header": False,
     "delimiter": None,
+    "sheet": None,
     "extra_columns": "ignore",
     "separator": "any",
     "comment": None,
@@ -76,6 +78,7 @@ def column_format(name: FileFormat, columns: Columns, **reading: Any) -> RowForm
         if how["delimiter"] is not None:
             lines["separator"] = _one_character(how["delimiter"])
         lines |= {key: how[key] for key in ("header", "extra_columns", "lists")}
+        lines |= {"sheet": how["sheet"]} if name == "excel" else {}
         tables = {"tsv": tsv_format, "csv": csv_format, "excel": excel_format}
         return tables[name](columns, **lines)
     if name == "conll":

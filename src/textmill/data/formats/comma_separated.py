@@ -54,11 +54,13 @@ class CsvFormat(DelimitedFormat):
             else:
                 fields = text.split(self.separator) if text or not problem else []
             if places is None:
-                places = self.read_header(scan, problem or fields)
+                places = self.read_header(scan, line.number, problem or fields)
                 continue
             scan.place, scan.record = line.place, fields or None
             row = problem or self.pick(fields, places)
             yield line.number, line.bad(scan.name, row) if isinstance(row, str) else row
+        if places is None:
+            self.refuse_headerless(scan)
 
     def _record(
         self, line: RawLine, ahead: deque[RawLine], source: Iterator[RawLine]

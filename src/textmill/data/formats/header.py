@@ -46,6 +46,8 @@ _KEY_WORDS = (
 KEY_WORDS = frozenset(_KEY_WORDS.split())
 """A number, a date or an identifier of rows is never proposed: it would seem to work."""
 SHOWN_HEADER = 300  # characters of a first line
+HEADER_LINES = 20
+"""Lines of a file among which its header is: titles, notes and blank lines may be above it."""
 NEAR = 0.7  # a mistyped name: ``stras`` is 0.8 of ``stars``, ``text`` 0.6 of ``target``
 
 
@@ -67,7 +69,8 @@ class DelimitedFormat(LinesFormat):
     Attributes:
         columns: Name to its position (from 0), or to its name in the header.
         separator: Between columns; None if the whole line is the only column.
-        header: The first line names the columns and is no row.
+        header: A line names the columns: the first, or the first of `HEADER_LINES` that has all of
+            their names. It and what is above it are no rows.
         extra_columns: Whether columns beyond the named ones are ignored, or make a bad row.
         lists: The columns whose cells are lists as JSON, or empty.
     """
@@ -109,14 +112,45 @@ class DelimitedFormat(LinesFormat):
         least = 1 + max((place for name, place in named if name in self.required), default=-1)
         return Places(at, least, width)
 
-    def read_header(self, scan: Scan, cells: Sequence[str] | str) -> "Places":
-        """Where the columns are, by the cells of the first line or what is wrong with it."""
+    def read_header(self, scan: Scan, line: int, cells: Sequence[str] | str) -> "Places | None":
+        """Where the columns are, by the cells of a line or what is wrong with it.
+
+        None if the line is above the header.
+        """
+        if not isinstance(cells, str) and (not self._names or self._has_names(cells)):
+            scan.names, scan.notes.above = cells, len(scan.above)
+            return self._places(header_places(self, cells, scan.name, line), len(cells))
+        scan.above.append((line, cells))
+        if len(scan.above) == HEADER_LINES:
+            self.refuse_headerless(scan)
+        return None
+
+    def refuse_headerless(self, scan: Scan) -> None:
+        """Refuses a file that has lines and no header among the first of them."""
+        if not scan.above:
+            return
+        wide = max(0 if isinstance(cells, str) else len(cells) for _, cells in scan.above)
+        line, cells = next(
+            (line, cells)
+            for line, cells in scan.above
+            if isinstance(cells, str) or 2 * len(cells) > wide
+        )
         if isinstance(cells, str):
             advice = encoding_advice(scan.name, self)
-            problem = f"{scan.name}:1: the header cannot be read: {cells}."
+            problem = f"{scan.name}:{line}: the header cannot be read: {cells}."
             raise DataError(f"{problem} {advice}".strip())
-        scan.names = cells
-        return self._places(header_places(self, cells, scan.name), len(cells))
+        header_places(self, cells, scan.name, line)
+
+    @property
+    def _names(self) -> list[str]:
+        return [at for at in self.columns.values() if isinstance(at, str)]
+
+    def _has_names(self, cells: Sequence[str]) -> bool:
+        """Whether a line has the names of all columns that a header must have."""
+        plain, must = {*map(plain_name, cells)}, self.must_exist
+        named = [(name, at) for name, at in self.columns.items() if isinstance(at, str)]
+        wanted = [at for name, at in named if name in must] or self._names
+        return all(plain_name(at) in plain for at in wanted)
 
     def pick(self, cells: Sequence[str], places: "Places") -> Row | str:
         at, least, width = places
@@ -154,7 +188,7 @@ class Places(NamedTuple):
     """How many it has with those that may be missing."""
 
 
-def header_places(layout: RowFormat, header: Sequence[str], file: str) -> list[int]:
+def header_places(layout: RowFormat, header: Sequence[str], file: str, line: int = 1) -> list[int]:
     """The position of each column of a layout in a file with that header; errors name both.
 
     Names are compared without their spaces and case; that of a setting, first as it is written.
@@ -167,7 +201,7 @@ def header_places(layout: RowFormat, header: Sequence[str], file: str) -> list[i
         are_listed = all(name == at for name, at in columns.items())
         is_row = f" If that is a row: {layout.prefix}header=false." if are_listed else ""
         raise DataError(
-            f"{file}:1: wanted a header with {', '.join(map(repr, missing))}, found "
+            f"{file}:{line}: wanted a header with {', '.join(map(repr, missing))}, found "
             f"{shown_cells(header)}.{is_row} If it is a header of other names: "
             f"{columns_setting(proposed(named, header), layout.prefix)}"
         )
@@ -175,7 +209,7 @@ def header_places(layout: RowFormat, header: Sequence[str], file: str) -> list[i
         if len(several) > 1:
             first: dict[str, int | str] = {n: p[0] if p else UNKNOWN for n, p in places.items()}
             raise DataError(
-                f"{file}:1: wanted one column {named[name]!r}, found {len(several)}, at the "
+                f"{file}:{line}: wanted one column {named[name]!r}, found {len(several)}, at the "
                 f"positions {', '.join(map(str, several))} (from 0). Say by positions which it is, "
                 f"as {columns_setting(columns | first, layout.prefix)}"
             )
@@ -186,9 +220,9 @@ def header_places(layout: RowFormat, header: Sequence[str], file: str) -> list[i
             found = "nothing" if there is None else repr(header[at])
             elsewhere = plain.index(plain_name(name))
             raise DataError(
-                f"{file}:1: wanted {name!r} at position {at} (from 0), found {found} there, and "
-                f"{header[elsewhere]!r} at {elsewhere}. Say where each column is by its name in "
-                f"the header, as {columns_setting(proposed(columns, header), layout.prefix)}"
+                f"{file}:{line}: wanted {name!r} at position {at} (from 0), found {found} there, "
+                f"and {header[elsewhere]!r} at {elsewhere}. Say where each column is by its name "
+                f"in the header, as {columns_setting(proposed(columns, header), layout.prefix)}"
             )
     return [
         at if isinstance(at, int) else (places[name] or [ABSENT])[0] for name, at in columns.items()

@@ -39,11 +39,13 @@ class LineFormat(DelimitedFormat):
                 text, problem = line.text()
                 cells = [text] if separator is None else text.split(separator)
                 if places is None:
-                    places = self.read_header(scan, problem or cells)
+                    places = self.read_header(scan, line.number, problem or cells)
                     continue
                 scan.place, scan.record = line.place, cells if text else None
                 row = problem or self.pick(cells, places)
                 yield line.number, line.bad(scan.name, row) if isinstance(row, str) else row
+        if places is None:
+            self.refuse_headerless(scan)
 
     def _columns(self, block: Block | LongLine, places: Places) -> list[list[str]] | None:
         """The columns of a block; None where it must be read line by line."""

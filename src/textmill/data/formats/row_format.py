@@ -48,6 +48,7 @@ class Scan:
         record: The whole last row, good or bad: its fields in order, an object by its keys, or the
             text that a line of JSON is. None of anything else, and of Parquet and Arrow.
         names: What a header calls the fields.
+        above: Lines above the header, each with its cells or what is wrong with it.
         total: Rows, good and bad.
         sha256: Of the file's bytes, hexadecimal.
     """
@@ -58,6 +59,7 @@ class Scan:
         self.place, self.total, self.sha256 = 0, 0, ""
         self.record: Sequence[str] | Mapping[str, Any] | None = None
         self.names: Sequence[str] = ()
+        self.above = list[tuple[int, Sequence[str] | str]]()
 
     def __iter__(self) -> Iterator[tuple[int, Row | BadRow]]:
         for line, found in self.layout.rows(self, whole=False):

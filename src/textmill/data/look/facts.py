@@ -61,10 +61,14 @@ def facts_of(sample: Sample, guess: Guess) -> Facts:
     good = [number for number in range(len(read)) if number not in unusable]
     rows, lines = [read[number] for number in good], [sample.lines[number] for number in good]
     texts = [_folded(*(row[n] for n in guess.columns if n not in TARGETS)) for row in rows]
-    labels, total = _labels_of(rows, guess), len(read) + len(sample.broken)
+    labels = _labels_of(rows, guess)
+    total = len(read) + len(sample.broken) + len(sample.totals)
     share = SHARE if len(rows) >= FEW else FEW_ROWS
+    shown = f"left out: {' / '.join(sample.above)}" if sample.above else ""
     facts = [
         ("rows", f"{total:,}", "" if sample.whole else "the first ones; there are more"),
+        *([("lines above the header", f"{len(sample.above):,}", _short(shown))] if shown else []),
+        *_told("rows of sums at the end", sample.totals, "left out"),
         *_told("unreadable rows", sample.broken, "left out"),
     ]
     for what, numbers in left_out.items():

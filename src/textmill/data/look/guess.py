@@ -237,7 +237,7 @@ def seen_words(path: Path, columns: Collection[str], prefix: str = "") -> str:
         return ""
     if not columns or not {*columns} <= {*found}:
         return ""
-    places = {n: sample.names[found[n]] if sample.has_names else found[n] for n in columns}
+    places = {n: sample.place(found[n]) for n in columns}
     how = [f"{n}={'true' if v is True else v}" for n, v in sample.settings.items()]
     options = "" if prefix else "--"  # of textmill predict, where the format is one
     words = [f"{options if word.startswith('format') else prefix}{word}" for word in how]

@@ -14,7 +14,14 @@ from textmill.data.data_files import data_files
 from textmill.data.first_row import USUAL
 from textmill.data.formats.by_suffix import DELIMITED, FileFormat, column_format, format_name
 from textmill.data.formats.cells import CellError, cell_of
-from textmill.data.formats.header import KEY_WORDS, OTHER_NAMES, plain_name, words_of
+from textmill.data.formats.excel import sheet_names
+from textmill.data.formats.header import (
+    HEADER_LINES,
+    KEY_WORDS,
+    OTHER_NAMES,
+    plain_name,
+    words_of,
+)
 from textmill.errors import DataError
 from textmill.text.encodings import HEAD_BYTES, UTF8, UTF16_MARKS, checked_encoding, likely_encoding
 
@@ -26,6 +33,8 @@ DELIMITERS = {",": ",", ";": ";", "tab": "\t", "|": "|"}
 LEAST_SHARE = 0.7
 """Share of the rows that have the same number of columns with the right delimiter."""
 NUMBER = re.compile(r"[+-]?(\d+([.,]\d+)?|[.,]\d+)([eE][+-]?\d+)?")
+_TOTALS = "total|sum|summe|gesamt|somme|totale|suma|итого|合计|合計|总计|総計|합계|총계"
+TOTAL = re.compile(rf"(grand )?({_TOTALS})\b", re.IGNORECASE)
 _NAMES = {*USUAL, *OTHER_NAMES, *itertools.chain.from_iterable(OTHER_NAMES.values())}
 
 
@@ -40,8 +49,10 @@ class Sample:
         settings: Of the data, those that differ from their defaults; ``path`` is not in it.
         reasons: What says so, for each of these settings.
         broken: The lines of rows that cannot be read at all.
-        has_names: Whether a recipe names columns by their names and not by positions.
+        has_names: Whether columns have names and not only positions.
         whole: Whether these are all rows.
+        above: What is written above the header.
+        totals: The lines of sums below the rows, which are not among them.
     """
 
     names: Sequence[str]
@@ -52,6 +63,14 @@ class Sample:
     broken: Sequence[int] = ()
     has_names: bool = True
     whole: bool = True
+    above: Sequence[str] = ()
+    totals: Sequence[int] = ()
+
+    def place(self, column: int) -> int | str:
+        """How a recipe names a column: by its name, or by its position if another has the name."""
+        plain = [plain_name(name) for name in self.names]
+        is_clear = self.has_names and plain.count(plain[column]) == 1
+        return self.names[column] if is_clear else column
 
 
 def sample_of_rows(rows: Iterable[Mapping[str, Any]]) -> Sample:
@@ -95,7 +114,7 @@ def look_at(path: Path, *, encoding: str | None = None) -> Sample:
         batches = record_batches(file, kind)
         sample = sample_of_rows(row for batch in batches for row in batch.to_pylist())
     elif kind == "excel":
-        sample = _table(_read(file, kind, {}, {}, MOST_ROWS))
+        sample = _sheet(file)
     else:
         sample = _text_file(file, kind, encoding)
     if not any(any(map(str.strip, row)) for row in sample.rows):
@@ -148,7 +167,7 @@ def _read(
     columns: dict[str, int | str] = {"": "" if kind == "jsonl" else 0}
     if kind == "conll":
         columns = {"words": 0, "tags": -1}
-    reading = {name: settings[name] for name in ("delimiter", "encoding") if name in settings}
+    reading = {n: settings[n] for n in ("delimiter", "encoding", "sheet") if n in settings}
     layout = replace(column_format(kind, columns, **reading), required=())
     records, lines, broken = list[Any](), list[int](), list[int]()
     with file.open("rb") as stream:
@@ -209,23 +228,83 @@ def _delimited(file: Path, settings: Mapping[str, Any]) -> tuple[FileFormat, str
     return chosen
 
 
+def _sheet(file: Path) -> Sample:
+    """The sheet that looks most like a table of texts: that with most characters in such rows."""
+    names, best = sheet_names(file), Sample((), (), ())
+    most, reason = -1, f"the one with most text of {', '.join(map(repr, names))}"
+    for name in names:
+        sample = _table(_read(file, "excel", {"sheet": name}, {"sheet": reason}, MOST_ROWS))
+        size = sum(sum(map(len, row)) for row in sample.rows if sum(map(bool, row)) > 1)
+        if size > most:
+            best, most = sample, size
+    if len(names) > 1:
+        return best
+    return replace(best, settings={n: v for n, v in best.settings.items() if n != "sheet"})
+
+
 def _table(sample: Sample) -> Sample:
     """The sample of a table, with rows of one width, and without the header if it has one."""
     widths = Counter(len(cells) for cells in sample.rows if any(cells))
     width = widths.most_common(1)[0][0] if widths else 0
     rows = [[*cells[:width], *[""] * (width - len(cells))] for cells in sample.rows]
-    if not (reason := header_reason(rows)):
-        return replace(sample, names=[*map(str, range(width))], rows=rows, has_names=False)
-    header = [cell.strip() for cell in rows[0]]
+    lines, usual = sample.lines, _usually_filled(rows)
+    totals = [n for n in range(max(len(rows) - 3, 0), len(rows)) if _is_total(rows[n], usual)]
+    if totals:
+        first = totals[0]
+        sample = replace(sample, totals=[lines[n] for n in totals])
+        rows, lines = rows[:first], lines[:first]
+    top = _header_at(rows, usual)
+    if not (reason := header_reason(rows[top:])):
+        names = [*map(str, range(width))]
+        return replace(sample, names=names, rows=rows, lines=lines, has_names=False)
+    header = [cell.strip() for cell in rows[top]]
+    above = [" ".join(filter(None, map(str.strip, row))) for row in rows[:top]]
+    if top:
+        reason = f"line {lines[top]}; what is above it is left out; {reason}"
     return replace(
         sample,
         names=[name or str(n) for n, name in enumerate(header)],
-        rows=rows[1:],
-        lines=sample.lines[1:],
+        rows=rows[top + 1 :],
+        lines=lines[top + 1 :],
         settings={**sample.settings, "header": True},
         reasons={**sample.reasons, "header": reason},
-        has_names=all(header) and len({*map(plain_name, header)}) == width,
+        above=[*filter(None, above)],
     )
+
+
+def _usually_filled(rows: Sequence[Sequence[str]]) -> list[int]:
+    """The columns that most rows have."""
+    some = rows[:HEAD_ROWS]
+    return [
+        n
+        for n in range(len(rows[0]) if rows else 0)
+        if sum(bool(row[n].strip()) for row in some) > len(some) / 2
+    ]
+
+
+def _header_at(rows: Sequence[Sequence[str]], usual: Sequence[int]) -> int:
+    """The number of the row that a header would be: titles, notes and groups may be above it."""
+    if len(usual) < 2:
+        return 0
+    counts = [sum(bool(row[at].strip()) for at in usual) for row in rows[:HEADER_LINES]]
+    # One name may be missing, as that of the rows' numbers often is.
+    least = len(usual) if len(usual) in counts else max(2, len(usual) - 1)
+    full = [n for n, count in enumerate(counts) if count >= least]
+    if not full or not header_reason(rows[full[0] :]):
+        return 0
+    top = full[0]
+    names = [cell for cell in rows[top] if cell.strip()]
+    if len({*names}) < len(names) and top + 1 in full and header_reason(rows[top + 1 :]):
+        below = [cell for cell in rows[top + 1] if cell.strip()]
+        return top + (len({*below}) == len(below))
+    return top
+
+
+def _is_total(row: Sequence[str], usual: Sequence[int]) -> bool:
+    """Whether a row is a sum: it says so, and lacks something that rows have."""
+    filled = [cell.strip() for cell in row if cell.strip()]
+    lacks = not all(row[at].strip() for at in usual)
+    return bool(filled) and lacks and TOTAL.match(filled[0]) is not None
 
 
 def header_reason(rows: Sequence[Sequence[str]]) -> str:

@@ -14,6 +14,7 @@ from textmill.data.look.facts import facts_of
 from textmill.data.look.guess import Guess, guess, told_by
 from textmill.data.look.sample import Sample, look_at, sample_of_rows
 from textmill.errors import DataError, UserError
+from textmill.text.columns.numbers import number_in
 
 
 def seen(path: Path, **known: str) -> tuple[Sample, Guess]:
@@ -144,6 +145,48 @@ def test_the_label_that_texts_tell_is_the_likelier_one():
     texts = [f"{'sun' if label == 'a' else 'rain'} today" for label in labels]
     assert told_by(texts, labels) > 0.3
     assert abs(told_by(texts, [chance.choice("ab") for _ in texts])) < 0.1
+
+
+def test_what_the_texts_tell_is_the_label_rather_than_what_is_called_so():
+    chance = random.Random(1)
+    said = {
+        "Billing": "paid twice refund",
+        "Delivery": "parcel late where",
+        "Product": "broken off",
+    }
+    rows = list[dict[str, str]]()
+    for number in range(600):
+        kind = chance.choice([*said])
+        words = " ".join(chance.sample([*said[kind].split(), "please", "help", "hello", "you"], 4))
+        queue = "Biling" if number in (5, 400) else kind  # a rare label has few of the words
+        state, tags = chance.choice("xy"), chance.choice(["vip", "new", ""])
+        rows.append({"state": state, "labels": tags, "text": words, "queue": queue})
+    found = guess(sample_of_rows(rows))
+    assert (found.columns["label"], "hardly tell" in found.reasons["label"]) == (3, False)
+    named = guess(sample_of_rows(rows), label="state")
+    assert named.reasons["label"].startswith("2 labels, which the words of the texts hardly tell")
+
+
+def test_several_codes_are_labels_and_stars_in_words_are_numbers():
+    chance = random.Random(2)
+    codes = ["I10", "E11.9", "J18.9", "N39.0"]
+    rows = [
+        {
+            "day": f"{n % 28 + 1} March, 2026",
+            "text": f"This is the text of row {n}, some words.",
+            "codes": "; ".join(chance.sample(codes, chance.choice([1, 2, 3]))),
+            "stars": f"{n % 5 + 1}{['', '/5', ' stars', ' Stars', ' / 5'][n // 5 % 5]}",
+        }
+        for n in range(300)
+    ]
+    found = guess(sample_of_rows(rows), label="codes")
+    assert (found.task, found.separator) == ("labels", ";")
+    found = guess(sample_of_rows(rows), label="stars")
+    assert (found.task, found.columns) == ("number", {"text": 1, "score": 3})
+    assert [number_in(row["stars"], "stars", 0) for row in rows] == [n % 5 + 1 for n in range(300)]
+    for other in ("4/10", "6/5", "4 stars, or 5", "/5", "1/5/26"):
+        with pytest.raises(DataError):
+            number_in(other, "stars", 0)
 
 
 def test_odd_rows_are_counted_as_a_loop_over_all_counts_them(tmp_path):

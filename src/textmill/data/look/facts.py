@@ -64,10 +64,10 @@ def facts_of(sample: Sample, guess: Guess) -> Facts:
     labels = _labels_of(rows, guess)
     total = len(read) + len(sample.broken) + len(sample.totals)
     share = SHARE if len(rows) >= FEW else FEW_ROWS
-    shown = f"left out: {' / '.join(sample.above)}" if sample.above else ""
+    above = f"left out: {' / '.join(sample.above)}"
     facts = [
         ("rows", f"{total:,}", "" if sample.whole else "the first ones; there are more"),
-        *([("lines above the header", f"{len(sample.above):,}", _short(shown))] if shown else []),
+        *[("lines above the header", f"{len(sample.above):,}", _short(above))] * bool(sample.above),
         *_told("rows of sums at the end", sample.totals, "left out"),
         *_told("unreadable rows", sample.broken, "left out"),
     ]

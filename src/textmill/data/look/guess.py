@@ -22,6 +22,7 @@ from textmill.data.formats.header import (
 from textmill.data.look.sample import NUMBER, Sample, look_at
 from textmill.errors import UserError
 from textmill.text.cells import ListCell
+from textmill.text.columns.numbers import STARS
 
 Kind = Literal["empty", "id", "number", "grade", "label", "labels", "name", "text"]
 Task = Literal["label", "labels", "number", "pair", "pair number", "texts", "tags", "spans"]
@@ -34,6 +35,13 @@ LEAST_TOLD = 0.05
 """Share of right answers, beyond those of the commonest label, that say texts tell a label."""
 GRADES = 20
 """Whole numbers of at most so many different values may be grades, and so labels."""
+TOLD_ROWS = 2000
+"""Rows in which a label is tried to be told by the words of the texts."""
+UNTOLD = ", which the words of the texts hardly tell"
+LEAST_ROWS = 3
+"""Rows of a label without which it is not told."""
+ROWS_TO_TELL = 200
+"""With fewer rows labels that are not told may well be learnt."""
 ROWS_A_LABEL = 4
 """On average; with fewer a column is hardly one of labels."""
 MOSTLY = 0.98
@@ -121,8 +129,23 @@ class SeenColumn:
         is_again = sum(known[part] > 1 for part in joined) > 0.8 * len(joined)
         return is_short and is_often and is_again and not self._are(NUMBER, 0.5)
 
+    @cached_property
+    def _are_codes(self) -> bool:
+        """Whether several codes are in a cell, each a word with a letter, as ``I10; E11.9``."""
+        if self.separator is None:
+            return False
+        parts = [part.strip() for cell in self.counts for part in parts_of(cell, self.separator)]
+        return all(part.split() == [part] and any(map(str.isalpha, part)) for part in parts)
+
     def _are(self, pattern: re.Pattern[str], share: float = 0.97) -> bool:
         return sum(map(bool, map(pattern.fullmatch, self.values))) >= share * len(self.values)
+
+    @cached_property
+    def _is_rating(self) -> bool:
+        """Whether it has stars in words, also beside bare numbers: ``5``, ``5 stars``, ``4/5``."""
+        written = [bool(STARS.fullmatch(value)) for value in self.values]
+        bare = [bool(NUMBER.fullmatch(value)) for value in self.values]
+        return any(written) and sum(written) + sum(bare) >= 0.97 * len(written)
 
     @cached_property
     def kind(self) -> Kind:
@@ -134,6 +157,8 @@ class SeenColumn:
         is_unique = len(values) >= 20 and len(counts) > 0.98 * len(values)
         if all(isinstance(v, ListCell) and all(map(NUMBER.fullmatch, v.parts)) for v in values):
             return "id"  # vectors, places
+        if self._is_rating:
+            return "number"  # the same stars have several names
         if self._are(NUMBER):
             is_whole = all(map(_WHOLE.fullmatch, counts))
             if is_whole and (is_key or is_unique):
@@ -142,12 +167,12 @@ class SeenColumn:
             return few if is_whole and len(counts) <= GRADES else "number"
         have_digits = sum(any(map(str.isdigit, value)) for value in values) > 0.9 * len(values)
         is_id = self.words < 2 and (is_key or (is_unique and have_digits and self.words < 1.5))
-        if is_id or self.is_code:
+        if is_id or (self.is_code and not self._are_codes):
             return "id"
-        is_short = max(map(len, counts)) <= LABEL_CHARACTERS and self.words <= LABEL_WORDS
-        is_often = len(counts) <= max(2, len(values) / ROWS_A_LABEL) and len(counts) < len(values)
         if self.separator is not None:
             return "labels"
+        is_short = max(map(len, counts)) <= LABEL_CHARACTERS and self.words <= LABEL_WORDS
+        is_often = len(counts) <= max(2, len(values) / ROWS_A_LABEL) and len(counts) < len(values)
         if is_short and is_often:
             return "label"
         return "name" if self.words < 2 or self._are(_ADDRESS, 0.8) else "text"
@@ -221,7 +246,9 @@ def guess(sample: Sample, *, text: str | None = None, label: str | None = None) 
     about = {
         r: f"{c.about}{_or([] if pair else texts[1:])}" for r, c in zip(roles, mine, strict=True)
     }
-    return _learnt(dict(zip(roles, mine, strict=True)), about, labels)
+    may_tell = bool(pair) or labels[0].kind == "number" or len(sample.rows) < ROWS_TO_TELL
+    is_told = may_tell or told_share(sample, mine[0], labels[0]) > 0
+    return _learnt(dict(zip(roles, mine, strict=True)), about, labels, "" if is_told else UNTOLD)
 
 
 def seen_words(path: Path, columns: Collection[str], prefix: str = "") -> str:
@@ -254,12 +281,15 @@ def _columns(sample: Sample) -> list[SeenColumn]:
 
 
 def _learnt(
-    inputs: Mapping[str, SeenColumn], about: Mapping[str, str], labels: Sequence[SeenColumn]
+    inputs: Mapping[str, SeenColumn],
+    about: Mapping[str, str],
+    labels: Sequence[SeenColumn],
+    doubt: str,
 ) -> Guess:
     """The guess for one or two texts and what is to be told of them, the likeliest first."""
     first, *others = labels
     columns = {role: column.number for role, column in inputs.items()}
-    reasons = {**about, "label": f"{first.about}{_or(others)}"}
+    reasons = {**about, "label": f"{first.about}{doubt}{_or(others)}"}
     is_pair = len(inputs) == 2
     if first.kind == "number":
         reasons["score"] = reasons.pop("label")
@@ -272,7 +302,7 @@ def _learnt(
     if first.separator is None:
         return Guess("pair" if is_pair else "label", columns, reasons)
     several = next(value for value in first.values if len(parts_of(value, first.separator)) > 1)
-    reasons["label"] = f"several labels a row, as {several!r:.60}{_or(others)}"
+    reasons["label"] = f"several labels a row, as {several!r:.60}{doubt}{_or(others)}"
     return Guess("pair" if is_pair else "labels", columns, reasons, first.separator)
 
 
@@ -312,20 +342,36 @@ def _labels(sample: Sample, others: Sequence[SeenColumn], text: SeenColumn) -> l
         is_named = ranks[column.number] < UNNAMED
         is_kind = column.kind in LEARNT
         most = column.counts.most_common(1)[0][1] if column.values else 0
+        if column.rank("text") < UNNAMED:  # such as a title
+            continue
         if (is_kind or (column.kind == "name" and is_named)) and len(column.counts) > 1:
             usable += [column] * (is_named or most <= MOSTLY * len(column.values))
     told = dict.fromkeys(ranks, 0.0)
-    if len(usable) > 1 and all(ranks[c.number] == UNNAMED for c in usable):
-        texts = [row[text.number] for row in sample.rows]
-        least = max(LEAST_TOLD, len(texts) ** -0.5)  # what chance alone gives
-        for column in usable:
-            cells = [row[column.number] for row in sample.rows]
-            share = told_by(texts, cells) if column.kind != "number" else 0
-            told[column.number] = share if share >= least else 0
-    return sorted(usable, key=lambda c: (ranks[c.number], -told[c.number], c.kind == "number"))
+    if len(usable) > 1:
+        told = {c.number: told_share(sample, text, c) for c in usable}
+
+    def likelier(column: SeenColumn) -> tuple[bool, int, float, bool]:
+        share, rank = told[column.number], ranks[column.number]
+        is_number = column.kind == "number"
+        is_named_number = is_number and rank < UNNAMED
+        is_untold = len(sample.rows) >= ROWS_TO_TELL and not share and not is_named_number
+        return is_untold, rank, -share, is_number
+
+    return sorted(usable, key=likelier)
 
 
-def told_by(texts: Sequence[str], labels: Sequence[str], *, rows: int = 2000) -> float:
+def told_share(sample: Sample, text: SeenColumn, label: SeenColumn) -> float:
+    """How much the texts tell a label, or of several the first; 0 if that may be chance."""
+    if label.kind == "number":
+        return 0
+    cells = [row[label.number] for row in sample.rows]
+    if label.separator is not None:
+        cells = [parts_of(cell, label.separator)[0] if cell.strip() else "" for cell in cells]
+    share = told_by([row[text.number] for row in sample.rows], cells)
+    return share if share >= max(LEAST_TOLD, min(len(cells), TOLD_ROWS) ** -0.5) else 0
+
+
+def told_by(texts: Sequence[str], labels: Sequence[str], *, rows: int = TOLD_ROWS) -> float:
     """How much better than always the same answer labels can be told from words: 0 is not at all.
 
     Naive Bayes over the words, trained on one half of some rows and asked for the other.
@@ -336,11 +382,15 @@ def told_by(texts: Sequence[str], labels: Sequence[str], *, rows: int = 2000) ->
         ({*_TOKEN.findall(text[:READ].casefold())}, label.strip()) for text, label in filled[:rows]
     ]
     half = len(chosen) // 2
-    known = Counter(label for _, label in chosen[:half])
+    every = Counter(label for _, label in chosen[:half])
+    # A word that a label of few rows does not have says hardly anything of it.
+    known = {label: n for label, n in every.items() if n >= max(LEAST_ROWS, half / 500)}
     if not 2 <= len(known) <= 200:
         return 0.0
     gains = defaultdict[str, dict[str, float]](dict)
-    counts = Counter((word, label) for words, label in chosen[:half] for word in words)
+    counts = Counter(
+        (word, label) for words, label in chosen[:half] if label in known for word in words
+    )
     for (word, label), count in counts.items():
         gains[word][label] = math.log((count + 0.1) / 0.1)
     right = 0
@@ -354,7 +404,7 @@ def told_by(texts: Sequence[str], labels: Sequence[str], *, rows: int = 2000) ->
             for name, gain in gains[word].items():
                 scores[name] += gain
         right += max(scores, key=lambda name: scores[name]) == label
-    usual = sum(label == known.most_common(1)[0][0] for _, label in chosen[half:])
+    usual = sum(label == every.most_common(1)[0][0] for _, label in chosen[half:])
     return (right - usual) / (len(chosen) - half)
 
 

@@ -22,6 +22,12 @@ from textmill.text.ragged import Ragged, offsets_of
 
 LARGEST = float(np.finfo(np.float32).max)
 """Of a number that a module is given, 3.4e38."""
+STARS = re.compile(
+    r"([0-5](?:[.,]\d+)?)\s*(?:/\s*5|(?:von|out of|sur|de) 5|(?:stars?|sterne?|étoiles?|estrellas?)"
+    r"(?: (?:von|out of|sur|de) 5)?|stelle|星|점)",
+    re.IGNORECASE,
+)
+"""A rating as people write it: ``4/5``, ``4 stars``, ``4,5 Sterne``; its number is the first."""
 LEAST = 1e-30
 """Of a deviation: less is rounding, and a number divided by it no float32."""
 
@@ -297,12 +303,14 @@ def number_in(value: Any, name: str, row: int) -> float:
     """A finite number, or the text of one; ``name`` and ``row`` say where, in errors.
 
     Example:
-        >>> number_in("1.5", "score", 0), number_in("1,5", "score", 0)
-        (1.5, 1.5)
+        >>> number_in("1.5", "score", 0), number_in("1,5", "score", 0), number_in("4/5", "stars", 0)
+        (1.5, 1.5, 4.0)
     """
     try:
         if isinstance(value, bool):
             raise ValueError
+        if isinstance(value, str) and (stars := STARS.fullmatch(value.strip())):
+            value = stars[1]
         if isinstance(value, str) and _DECIMAL_COMMA.fullmatch(value.strip()):
             value = value.replace(",", ".")
         number = float(value)

@@ -8,6 +8,7 @@ import pytest
 import textmill
 from tests.cli.test_predict_formats import rows_of
 from tests.recipes.local_data import short, write_data
+from tests.runs.report.cards import checked_card
 from textmill.cli.main import main
 from textmill.recipes import registries
 from textmill.recipes.planning import plan_recipe
@@ -58,6 +59,7 @@ def test_it_trains_is_evaluated_and_answers(name, capsys):
                 assert suffix != ".jsonl" or all(one[name] == row[name] for name in answer)
     row = dict.fromkeys(predictor.task.text.input_columns, "wake [MASK] at nine")
     assert predictor.answer_row(predictor(row))
+    checked_card(Path("run"))
 
 
 def test_every_experiment_has_a_tiny_variant_and_that_no_other():

@@ -140,6 +140,11 @@ def add_device(parser: argparse.ArgumentParser) -> None:
 def add_device_and_code(parser: argparse.ArgumentParser) -> None:
     """Adds the device, modules to import, and whether a folder's code may be executed."""
     add_device(parser)
+    add_code(parser)
+
+
+def add_code(parser: argparse.ArgumentParser) -> None:
+    """Adds modules to import, and whether a folder's code may be executed."""
     add_include(parser)
     parser.add_argument(
         "--allow-code",

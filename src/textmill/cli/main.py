@@ -62,6 +62,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "textmill.cli.recipes",
         "train and try a translator on a generated corpus, in minutes",
     ),
+    "model-card": ("textmill.cli.sharing", "write what a run is and how good as a README.md"),
     "runs": ("textmill.cli.runs", "list, verify, compare and prune runs"),
     "bench": ("textmill.cli.bench", "measure which way to compute is the fastest on this machine"),
     "list": (

@@ -20,6 +20,8 @@ MANIFEST = "export.json"
 """The file that lists all others."""
 GRAPH, TEXT = "graph", "text"
 """Folders of an export."""
+BESIDE = ("README.md", "pushed.json")
+"""Files that may be there although nothing lists them: its model card, and what came with it."""
 
 
 class ExportError(RunError):
@@ -72,10 +74,14 @@ def seal_folder(folder: Path, facts: Mapping[str, Any]) -> None:
 
 
 def read(folder: Path) -> ExportManifest:
-    """Reads an export's manifest and checks every file that it lists; no other may be there."""
+    """Reads an export's manifest and checks every file that it lists; hardly another may be there.
+
+    Those of ``BESIDE`` may.
+    """
     try:
         manifest = ExportManifest.read(folder)
-        foreign = [f"{n!r:.80}: not listed in {MANIFEST}" for n in manifest.unlisted(folder)]
+        unlisted = (name for name in manifest.unlisted(folder) if name not in BESIDE)
+        foreign = [f"{name!r:.80}: not listed in {MANIFEST}" for name in unlisted]
         for problem in foreign or manifest.damage(folder):
             raise ExportError(problem)
     except ExportError as error:

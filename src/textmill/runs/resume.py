@@ -64,6 +64,15 @@ class Run:
 
         return framed_report(self.folder)
 
+    def model_card(self, *, license: str | None = None) -> str:
+        """The run's model card: Markdown that ``textmill model-card`` writes as ``README.md``.
+
+        ``license`` is an identifier, such as ``apache-2.0``.
+        """
+        from textmill.runs.report.model_card import model_card
+
+        return model_card(self.folder, license=license)
+
     @property
     def history(self) -> list[dict[str, Any]]:
         """All that was measured, in order: ``pandas.DataFrame(run.history)`` makes a table of it.

@@ -89,6 +89,7 @@ def summarize(run: Record, against: Record | None, facts: Mapping[str, Any]) -> 
         state=str(facts.get("state", state_of(run.info))),
         purpose=_purpose(kind, columns, names),
         place=" · ".join(filter(None, (str(run.path), f"key {run.info.get('key', '')}", reason))),
+        split=split,
         measured=measured,
         facts=_facts(run, split, measured, result),
         weights=_weights(run),

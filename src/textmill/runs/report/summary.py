@@ -155,6 +155,8 @@ class RunSummary:
     """What the model does, as a sentence."""
     place: str
     """The run folder and its key, and why the run ended early."""
+    split: str
+    """What the values and answers are of: test, valid, ..."""
     measured: MainValue | None
     facts: tuple[tuple[str, str], ...]
     weights: str

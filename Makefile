@@ -14,7 +14,7 @@ DOCS := $(BIN)/sphinx-build --jobs $(JOBS) --fail-on-warning --nitpicky --keep-g
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all test-gpu test-lowest check lint types floors pages format docs pictures bench results clean
+.PHONY: help demo test test-all test-gpu test-lowest check lint types floors pages format docs models pictures bench results clean
 
 help:
 	@echo "make demo      installs textmill, trains a small translator, evaluates it, translates five sentences"
@@ -26,6 +26,7 @@ help:
 	@echo "make format    formats the code and repairs what can be repaired"
 	@echo "make docs      builds the documentation into docs/_build/html"
 	@echo "make pictures  takes the pictures of the documentation anew, with Chromium (PICTURES=tutorial: of one page)"
+	@echo "make models    makes the models that ship with textmill, from published data (MODELS=reference-parser)"
 	@echo "make bench     measures textmill beside its peers (BENCH=train: one table; BENCH_ARGS=--quick)"
 	@echo "make results   trains on real data beside linear baselines (RESULTS=tagging; RESULTS_ARGS=\"--data data\")"
 	@echo "make clean     removes what was built, and .venv"
@@ -93,6 +94,13 @@ PICTURES :=
 
 pictures: $(VENV)/test.stamp
 	$(BIN)/python -m tests.docs.pictures $(PICTURES)
+
+# What ships is in git: this makes it anew, byte for byte with the same versions (docs/pipelines.md).
+MODELS :=
+MODELS_ARGS :=
+
+models: $(VENV)/test.stamp
+	$(BIN)/python -m shipped $(MODELS) $(MODELS_ARGS)
 
 # Peers have an environment of their own; BENCH_PYTHON=... takes one that is there, and installs nothing.
 BENCH :=

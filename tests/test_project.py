@@ -39,7 +39,9 @@ def relative(path: Path) -> str:
 @cache
 def every_text() -> list[tuple[str, str]]:
     """The path and text of every file a person wrote."""
-    own = [ROOT / name for name in ("src", "tests", "docs", "examples", "benchmarks", ".ci")]
+    own = [
+        ROOT / name for name in ("src", "tests", "docs", "examples", "benchmarks", "shipped", ".ci")
+    ]
     files, texts = [f for folder in own for f in folder.rglob("*") if f.is_file()], []
     for file in sorted([*files, *(f for f in ROOT.iterdir() if f.is_file())]):
         built = {".git", "__pycache__", "_build", "textmill.egg-info"} & set(file.parts)

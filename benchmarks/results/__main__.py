@@ -25,6 +25,7 @@ from benchmarks.results import (
     pretrained,
     pytext,
     references,
+    shipped,
     summaries,
 )
 from benchmarks.results.found import FailedError
@@ -50,8 +51,8 @@ def main(words: Sequence[str] | None = None, declared: Sequence[Job] = JOBS) -> 
         "jobs",
         nargs="*",
         metavar="JOB",
-        help="names, families, few, intents, linear, papers, pretrained, pytext, references or "
-        "summaries",
+        help="names, families, few, intents, linear, papers, pretrained, pytext, references, "
+        "shipped or summaries",
     )
     home = os.environ.get("TEXTMILL_DATA", "data")
     parser.add_argument("--data", type=Path, default=Path(home), help="the folder of data sets")
@@ -97,6 +98,8 @@ def of_another_table(args: argparse.Namespace, parser: argparse.ArgumentParser) 
         papers.main(args.data.resolve(), args.page)
     elif args.jobs == ["references"]:
         references.main(*places, seeds=args.seeds or 3, measured=not args.table)
+    elif args.jobs == ["shipped"]:
+        shipped.main(*places, measured=not args.table)
     elif args.jobs == ["summaries"]:
         sizes = {"seeds": args.seeds or 3, "threads": args.threads}
         end(summaries.main(*places, **sizes, measured=not args.table))

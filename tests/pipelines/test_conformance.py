@@ -20,6 +20,7 @@ from tests.pipelines.small_paper import paper
 from tests.trained_run import library_run
 from textmill.errors import DataError, UserError
 from textmill.pipelines import DatasetMentions, ReferenceParser, Summarizer, pipelines
+from textmill.pipelines.find_model import SHIPPED, find_model
 from textmill.text.answers import row_type
 
 TEXTS = [text for text, _ in REFERENCES]
@@ -207,10 +208,16 @@ def test_a_loaded_predictor_is_a_model_too(kind, pipeline):
 def test_the_model_is_found_by_its_name_below_the_home(kind, pipeline, tmp_path, monkeypatch):
     made, run = kind
     monkeypatch.setenv("TEXTMILL_HOME", str(tmp_path))
+    folder = tmp_path / "models" / pipeline.name
+    if (SHIPPED / pipeline.name).is_dir():
+        assert find_model(made.wanted) == SHIPPED / pipeline.name
+        monkeypatch.setattr("textmill.pipelines.find_model.SHIPPED", tmp_path)
+    else:
+        assert made.wanted.none_shipped
     with pytest.raises(UserError) as refused:
         made()
-    folder = tmp_path / "models" / pipeline.name
     said = str(refused.value)
+    assert made.wanted.none_shipped in said
     assert f"textmill train {made.wanted.training} --run-dir {folder}" in said
     assert f"{folder} is not there" in said
     assert f"its rows:      {made.wanted.rows}" in said

@@ -63,6 +63,8 @@ def test_fields_are_marked_and_named(parser):
     volume = PlacedSpan(kind="volume", text="32(6):67\u201371,", start=0, end=12, score=1.0)
     glued = ParsedReference(text="32(6):67\u201371,", spans=(volume,))
     assert glued.fields == {"volume": "32(6)", "pages": "67\u201371"}
+    with_year = replace(glued, spans=(replace(volume, text="2012;32(6):67\u201371."),))
+    assert with_year.fields == {**glued.fields, "date": "2012"}
     assert ParsedReference(text="...", spans=(replace(found.spans[0], text="..."),)).fields == {}
 
 
@@ -92,6 +94,11 @@ def test_a_longer_reference_than_the_model_takes_has_an_error(parser):
         ("author", "Lee, A. B.,", "Lee, A. B."),
         ("booktitle", "In: Proc. of Trees,", "Proc. of Trees"),
         ("booktitle", "Insects,", "Insects"),
+        ("container-title", "In Proc. of Trees,", "Proc. of Trees"),
+        ("journal", "Phys. Rev.,", "Phys. Rev."),
+        ("title", "Trees. Nets.", "Trees. Nets"),
+        ("url", "<https://example.org/a>.", "https://example.org/a"),
+        ("doi", "doi: 10.1/x.", "10.1/x"),
         ("pages", "pages 393-397,", "393-397"),
         ("pages", "p.3", "3"),
         ("volume", "vol. 5 (1),", "5 (1)"),

@@ -100,7 +100,7 @@ def test_it_serves_a_pipeline_without_torch():
     [
         ([], "Name a run or an export to serve, or --pipeline NAME."),
         (["--pipeline", "reference-parsr"], "reference-parser"),
-        (["--pipeline", "reference-parser"], "There is no model for reference-parser"),
+        (["--pipeline", "summarizer"], "There is no model for summarizer"),
         (["--pipeline", "reference-parser", "--checkpoint", "last"], "takes the best checkpoint"),
     ],
 )

@@ -143,7 +143,8 @@ def add_command(parser: argparse.ArgumentParser, pipeline: str, about: str) -> N
     parser.add_argument(
         "--model",
         metavar="FOLDER",
-        help="a run or an export, in place of that in $TEXTMILL_HOME/models (~/.textmill/models)",
+        help="a run or an export, in place of that in $TEXTMILL_HOME/models (~/.textmill/models), "
+        "or else the one that textmill ships",
     )
     parser.add_argument(
         "--format",

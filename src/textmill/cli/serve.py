@@ -37,7 +37,8 @@ def add(parser: argparse.ArgumentParser) -> None:
         "--pipeline",
         metavar="NAME",
         help="serve a pipeline, which reads text files and PDFs, too: reference-parser, ...; by "
-        "the model of RUN, or by its own in $TEXTMILL_HOME/models (~/.textmill/models)",
+        "the model of RUN, or by its own in $TEXTMILL_HOME/models (~/.textmill/models), or else "
+        "the one that textmill ships",
     )
     parser.add_argument(
         "--host",

@@ -96,6 +96,8 @@ class DatasetMentions(Pipeline[MentionedDatasets]):
         training="tagging/ner train_data.path=train.conll valid_data.path=dev.conll",
         rows="a word and its tag on each line, as CIFAR-10 B-dataset, and an empty one between "
         "sentences",
+        none_shipped="the sentences that it would learn from (Heddes et al. 2021) are of papers, "
+        "and come without a licence file",
     )
     result_class: ClassVar[type[PipelineResult]] = MentionedDatasets
 

@@ -1,4 +1,4 @@
-"""The model of a pipeline: named, or in its place below ``$TEXTMILL_HOME``; a run or an export."""
+"""The model of a pipeline: named, below ``$TEXTMILL_HOME``, or shipped; a run or an export."""
 
 import os
 from collections.abc import Mapping
@@ -19,6 +19,8 @@ HOME = "TEXTMILL_HOME"
 """The variable of the environment that says where models lie."""
 DESCRIPTION = "text.json"
 """What a saved text processor says of itself."""
+SHIPPED = Path(__file__).parent / "shipped"
+"""The models that come with textmill: exports, each in the folder of its pipeline's name."""
 
 
 def models_home() -> Path:
@@ -41,6 +43,8 @@ class ModelWanted:
     """The words after ``textmill train`` that make one."""
     rows: str = ""
     """What the files in ``training`` have, and where they are from."""
+    none_shipped: str = ""
+    """Why textmill ships no such model; empty if it does, or if the pipeline is not its own."""
 
     @property
     def command(self) -> str:
@@ -49,10 +53,13 @@ class ModelWanted:
 
 
 def find_model(wanted: ModelWanted, model: str | Path | None = None) -> Path:
-    """The folder of a pipeline's model: the one named, else that below :func:`models_home`."""
+    """The folder of a pipeline's model: named, else below :func:`models_home`, else shipped."""
     folder = models_home() / wanted.name if model is None else Path(model)
     if model is None and not folder.is_dir():
-        raise _no_model(wanted, folder)
+        shipped = SHIPPED / wanted.name
+        if not shipped.is_dir():
+            raise _no_model(wanted, folder)
+        return shipped
     from textmill.tasks.registries import tasks
 
     task, kind = task_of(folder)
@@ -122,8 +129,10 @@ def _no_model(wanted: ModelWanted, folder: Path) -> UserError:
     """That there is no model, with the ways to have one."""
     rows = f"  its rows:      {wanted.rows}\n" if wanted.rows else ""
     say = worded("--model FOLDER", "model='FOLDER'")
+    none = f"textmill ships none: {wanted.none_shipped}. " if wanted.none_shipped else ""
     return UserError(
-        f"There is no model for {wanted.name}: {folder} is not there. Three ways to have one:\n"
+        f"There is no model for {wanted.name}: {folder} is not there. {none}Three ways to have "
+        "one:\n"
         f"  train it:      {wanted.command}\n{rows}"
         f"  name it:       {say}, a run or an export that you have or were given\n"
         f"  put it there:  copy such a folder to {folder}, or set {HOME} to where models/ is"

@@ -86,7 +86,8 @@ class Pipeline(ABC, Generic[R]):
 
     Args:
         model: The folder of a run or of an export, or a predictor that is loaded; None: the folder
-            ``name`` in ``$TEXTMILL_HOME/models``, or in ``~/.textmill/models``.
+            ``name`` in ``$TEXTMILL_HOME/models`` (``~/.textmill/models``), else the model that
+            textmill ships.
         device: ``auto``, or a device as torch names it.
         allow_code: Whether the recipe that a run folder brings may be executed.
 

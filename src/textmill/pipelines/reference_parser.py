@@ -22,14 +22,16 @@ from textmill.text.processors.tagging import TaggingText
 if TYPE_CHECKING:
     from textmill.pipelines.documents import Document
 
-NAMES = ("author", "editor")
+NAMES = ("author", "director", "editor", "producer", "translator")
 """Fields whose last full stop is that of an initial."""
-PAIRS = {"(": ")", "[": "]", '"': '"', "\u201c": "\u201d", "\u2018": "\u2019"}
+PAIRS = {"(": ")", "[": "]", "<": ">", '"': '"', "\u201c": "\u201d", "\u2018": "\u2019"}
 """What may stand around a field."""
 LEADS = {
     name: re.compile(rf"(?:{words})(?=[\s\d])", re.IGNORECASE)
     for name, words in {
         "booktitle": "in:?",
+        "container-title": "in:?",
+        "doi": "doi:?",
         "journal": "in:?",
         "pages": r"pages?|pp?\.",
         "volume": r"volume|vol\.",
@@ -37,9 +39,12 @@ LEADS = {
 }
 """What announces a field, and is no part of it."""
 VOLUME_AND_PAGES = re.compile(
-    r"(\w{1,9}(?: ?\([\w/\u2013-]{1,12}\))?): ?(\w{1,9}(?:[-\u2013]{1,2}\w{1,9})?)"
+    r"(?:(?P<date>\d{4}); ?)?(?P<volume>\w{1,9}(?: ?\([\w/\u2013-]{1,12}\))?): ?"
+    r"(?P<pages>\w{1,9}(?:[-\u2013]{1,2}\w{1,9})?)"
 )
-"""A volume, its issue and pages in one word."""
+"""A volume, its issue and pages in one word, in medicine behind the year: 2012;32(6):67-71."""
+ABBREVIATED = re.compile(r"(?:[^\W\d]+\. )+[^\W\d]+\.[,;:]*")
+"""Words that each end with a full stop."""
 OUTSIDE = "O"
 
 
@@ -90,7 +95,7 @@ class ParsedReference(PipelineResult):
 
         A field in several places is joined by a space; ``spans`` has each part. A field of
         punctuation alone is left out, and pages that are glued to a volume, ``32(6):67-71``, are
-        ``pages`` where no other word is.
+        ``pages`` where no other word is; so is a year before it, ``2012;32(6):67-71``, ``date``.
         """
         parts = defaultdict[str, list[str]](list)
         for span in self.spans:
@@ -98,7 +103,8 @@ class ParsedReference(PipelineResult):
         fields = {kind: field_text(kind, " ".join(texts)) for kind, texts in parts.items()}
         glued = VOLUME_AND_PAGES.fullmatch(fields.get("volume", ""))
         if glued and "pages" not in fields:
-            fields["volume"], fields["pages"] = glued.groups()
+            date = fields.get("date") or glued["date"] or ""
+            fields |= {"date": date, "volume": glued["volume"], "pages": glued["pages"]}
         return {kind: text for kind, text in fields.items() if text}
 
     @property
@@ -200,10 +206,12 @@ def _label(given: GivenText) -> tuple[str | None, int]:
 def field_text(kind: str, text: str) -> str:
     """The text of a field without punctuation at its ends, words before it, and what encloses it.
 
-    A name keeps its last full stop, which is that of an initial.
+    A name keeps its last full stop, which is that of an initial, and so does what is abbreviated
+    word by word: ``Phys. Rev.``.
     """
-    ends = ",;:" if kind in NAMES else ".,;:"
     text, before = " ".join(text.split()), ""
+    keeps_stop = kind in NAMES or (kind != "title" and ABBREVIATED.fullmatch(text))
+    ends = ",;:" if keeps_stop else ".,;:"
     while text != before:
         before = text
         text = text.lstrip(" ,;:.").rstrip(f" {ends}")

@@ -100,7 +100,7 @@ def test_what_cannot_be_is_said_before_the_model_is_loaded(capsys, tmp_path, mon
     monkeypatch.setenv("TEXTMILL_HOME", str(tmp_path))
     assert main(["parse-references", "header=true"]) == 2
     assert "has no settings" in capsys.readouterr().err
-    assert main(["parse-references", "a.txt"]) == 2
+    assert main(["summarize", "a.txt"]) == 2
     assert "--model FOLDER" in capsys.readouterr().err
     assert main(["parse-references", "a.txt", "--overwrite"]) == 2
     assert "name one" in capsys.readouterr().err

@@ -53,10 +53,10 @@ def file_recipe(
     if facts.may_lack:
         rows.append(("  optional: [label]", "rows without any of the labels"))
     rows.append((f"  holdout: {facts.holdout}", "share of the rows that measures the answers"))
-    if facts.bad:
-        share = math.ceil(1000 * facts.bad / facts.total) / 1000
+    if facts.bad or not sample.whole:
+        share = math.ceil(1000 * facts.bad / facts.total) / 1000 + (not sample.whole) / 1000
         note = f"{facts.bad:,} of {facts.total:,} rows cannot be used, and are left out"
-        allowed = share if share < 1 else facts.bad  # 1.0 would be one row
+        allowed = round(share, 3) if share < 1 else facts.bad  # 1.0 would be one row
         rows.append((f"  max_bad_rows: {allowed}", note))
     if guess.separator is not None:
         separator = f", separator: {json.dumps(guess.separator)}" if guess.separator else ""

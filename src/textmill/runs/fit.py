@@ -26,7 +26,7 @@ from textmill.runs.load_run import evaluate, load
 from textmill.runs.report.data_page import data_lines
 from textmill.runs.train import train
 from textmill.runtime.files import make_folder, sha256, write_atomic
-from textmill.runtime.logging import printable
+from textmill.runtime.logging import each_line_once, printable
 
 LARGER: dict[Task, tuple[str, ...]] = {
     "label": ("classification/docnn", "classification/pretrained"),
@@ -120,6 +120,7 @@ def fit(
         place /= f"{path.absolute().stem}-{key}"
     make_folder(place)
     tried, left_out, measured, metric = list[Tried](), list[str](), None, ""
+    said = set[str]()  # all models are told the same of the data
     for experiment in (EXPERIMENTS[found.task][0], *LARGER[found.task]):
         name, seconds = experiment.rpartition("/")[2], time.monotonic() - begun
         if reason := _why_not(name, tried, metric, is_late=seconds >= allowed):
@@ -129,7 +130,8 @@ def fit(
         content = file_recipe(path, sample, found, facts, experiment=experiment)
         share = SHARES.get(name, SHARE) if LARGER[found.task] else 1
         write_atomic(recipe, content + _settings(name, allowed * share))
-        folder = train(recipe, run_dir=place / name, device=device).folder
+        with each_line_once(said):
+            folder = train(recipe, run_dir=place / name, device=device).folder
         metric = metric or str(RunFolder(folder).info["selected_by"]["metric"])
         measured = evaluate(folder, device=device)["valid_data"]
         value, error = measured.values[metric], measured.errors.get(metric, 0.0)

@@ -6,6 +6,7 @@ import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
 
 from typing_extensions import override
@@ -30,6 +31,22 @@ _FORMAT = "%(asctime)s.%(msecs)03d %(levelname)-7s %(name)s: %(message)s"
 _NAME = "textmill-stderr"
 
 
+_SAID = ContextVar[set[str] | None]("_SAID", default=None)
+
+
+@contextmanager
+def each_line_once(said: set[str]) -> Iterator[None]:
+    """While the block runs, shows no line on stderr that is in ``said``, and adds it.
+
+    ``log.txt`` has all lines.
+    """
+    token = _SAID.set(said)
+    try:
+        yield
+    finally:
+        _SAID.reset(token)
+
+
 class _Stderr(logging.StreamHandler):  # type: ignore[type-arg]  # not generic at run time
     """Writes to whatever ``sys.stderr`` is now, so that redirections and captures are respected."""
 
@@ -37,6 +54,10 @@ class _Stderr(logging.StreamHandler):  # type: ignore[type-arg]  # not generic a
     def emit(self, record: logging.LogRecord) -> None:
         if getattr(record, "to_file", False):  # what is said here in another way
             return
+        if (said := _SAID.get()) is not None:
+            if (line := record.getMessage()) in said:
+                return
+            said.add(line)
         self.stream = sys.stderr
         super().emit(record)
 

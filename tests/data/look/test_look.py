@@ -10,6 +10,7 @@ import pytest
 import xlsxwriter
 
 from tests.data.look.generated_tables import rows_of, written
+from textmill.data.look import sample as sample_module
 from textmill.data.look.facts import facts_of
 from textmill.data.look.guess import Guess, guess, told_by
 from textmill.data.look.sample import Sample, look_at, sample_of_rows
@@ -187,6 +188,23 @@ def test_several_codes_are_labels_and_stars_in_words_are_numbers():
     for other in ("4/10", "6/5", "4 stars, or 5", "/5", "1/5/26"):
         with pytest.raises(DataError):
             number_in(other, "stars", 0)
+
+
+def test_of_a_long_file_rows_of_all_parts_are_looked_at(tmp_path, monkeypatch):
+    monkeypatch.setattr(sample_module, "MOST_ROWS", 1000)
+    path = tmp_path / "a.csv"  # sorted by its labels, as exports are
+    rows = [f"{n},the words of row {n},{'abcd'[n // 1000]}\n" for n in range(4000)]
+    path.write_text("Title\n\nid,text,label\n" + "".join(rows) + "Total,,4000\n")
+    sample, found = seen(path)
+    assert (sample.count, sample.totals, sample.is_part) == (4001, [4004], True)
+    assert [*sample.lines] == sorted({*sample.lines})
+    for line, row in zip(sample.lines, sample.rows, strict=True):
+        assert row == rows[line - 4].strip().split(",")
+    kinds = Counter(row[2] for row in sample.rows[500:])
+    assert min(kinds["b"], kinds["c"], kinds["d"]) > 60  # 125 each, by chance
+    facts = facts_of(sample, found)
+    assert facts.lines[0][:2] == ("rows", "4,001")
+    assert facts.lines[0][2].endswith("of them, from all parts, were looked at")
 
 
 def test_odd_rows_are_counted_as_a_loop_over_all_counts_them(tmp_path):

@@ -66,7 +66,7 @@ def facts_of(sample: Sample, guess: Guess) -> Facts:
     share = SHARE if len(rows) >= FEW else FEW_ROWS
     above = f"left out: {' / '.join(sample.above)}"
     facts = [
-        ("rows", f"{total:,}", "" if sample.whole else "the first ones; there are more"),
+        ("rows", f"{total if sample.whole else sample.count:,}", _looked_at(sample)),
         *[("lines above the header", f"{len(sample.above):,}", _short(above))] * bool(sample.above),
         *_told("rows of sums at the end", sample.totals, "left out"),
         *_told("unreadable rows", sample.broken, "left out"),
@@ -81,6 +81,13 @@ def facts_of(sample: Sample, guess: Guess) -> Facts:
     shown = [{name: _short(cell) for name, cell in row.items()} for row in rows[:SHOWN]]
     may_lack = not all(row.get("label", "-").strip() for row in rows)
     return Facts(facts, labels, shown, total - len(rows), total, share, may_lack)
+
+
+def _looked_at(sample: Sample) -> str:
+    """Which rows were looked at; empty if all."""
+    of_many = f"in the first of {sample.files:,} files" if sample.files > 1 else ""
+    part = f"{len(sample.rows):,} of them, from all parts, were looked at" * sample.is_part
+    return "; ".join(filter(None, (of_many, part)))
 
 
 def _told(what: str, lines: Collection[int], note: str) -> list[Fact]:

@@ -47,6 +47,8 @@ ROWS_A_LABEL = 4
 MOSTLY = 0.98
 """Share of the cells that are the same; then hardly anything can be learnt."""
 LABEL_CHARACTERS, LABEL_WORDS = 60, 5
+LONG = 200
+"""Characters of a cell, on average, that is no list of labels."""
 LEARNT = ("label", "labels", "grade", "number")
 PAIR_LABELS, PAIR_RATIO = 5, 3
 """Labels that two texts without names have at most: same or not, entailed or not, grades. And how
@@ -110,6 +112,8 @@ class SeenColumn:
             cells = [parts_of(value) for value in self.values]
             is_list = any(len(parts) > 1 for parts in cells) and self._are_labels(cells)
             return "" if is_list else None
+        if sum(map(len, self.values[:HEAD])) > LONG * len(self.values[:HEAD]):
+            return None
         for separator in SEPARATORS:
             cells = [[part.strip() for part in value.split(separator)] for value in self.values]
             joined = [tuple(parts) for parts in cells if len(parts) > 1]
@@ -272,9 +276,12 @@ def seen_words(path: Path, columns: Collection[str], prefix: str = "") -> str:
 
 
 def _columns(sample: Sample) -> list[SeenColumn]:
-    every = list[SeenColumn]()
+    every, rows = list[SeenColumn](), sample.rows
+    if len(rows) > LOOKED_AT:  # they may be sorted by their labels
+        drawn = random.Random(0).sample(range(len(rows)), LOOKED_AT)  # noqa: S311
+        rows = [rows[at] for at in sorted(drawn)]
     for n, name in enumerate(sample.names):
-        cells = [row[n] for row in sample.rows[:LOOKED_AT]]
+        cells = [row[n] for row in rows]
         filled = [c if isinstance(c, ListCell) else c.strip() for c in cells if c.strip()]
         every.append(SeenColumn(name, n, filled))
     return every
@@ -376,8 +383,9 @@ def told_by(texts: Sequence[str], labels: Sequence[str], *, rows: int = TOLD_ROW
 
     Naive Bayes over the words, trained on one half of some rows and asked for the other.
     """
-    filled = [each for each in zip(texts, labels, strict=True) if all(map(str.strip, each))]
-    random.Random(0).shuffle(filled)  # noqa: S311
+    order = random.Random(0).sample(range(len(texts)), min(len(texts), 4 * rows))  # noqa: S311
+    drawn = ((texts[at], labels[at]) for at in order)
+    filled = [each for each in drawn if all(map(str.strip, each))]
     chosen = [
         ({*_TOKEN.findall(text[:READ].casefold())}, label.strip()) for text, label in filled[:rows]
     ]
@@ -441,8 +449,8 @@ def _tagged(sample: Sample, every: Sequence[SeenColumn]) -> Guess | None:
         if is_other or kinds.total() < max(10 * len(kinds), 1.5 * count):
             continue
         for words in every:
-            both = [(parts_of(r[words.number]), parts_of(r[tags.number])) for r in sample.rows]
-            both = both[:SENTENCES]
+            some = sample.rows[:SENTENCES]
+            both = [(parts_of(r[words.number]), parts_of(r[tags.number])) for r in some]
             same = sum(len(one) == len(other) > 0 for one, other in both)
             known = {word for one, _ in both for word in one}
             are_words = not any(len(word.split()) > 1 for word in known)

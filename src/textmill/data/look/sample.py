@@ -1,8 +1,10 @@
 """The rows of a file that nobody has described, and the settings with which training reads them."""
 
 import itertools
+import random
 import re
-from collections import Counter
+import sys
+from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -26,9 +28,11 @@ from textmill.errors import DataError
 from textmill.text.encodings import HEAD_BYTES, UTF8, UTF16_MARKS, checked_encoding, likely_encoding
 
 MOST_ROWS = 200_000
-"""Rows that are looked at; of more the first."""
+"""Rows that are looked at; of more as many, drawn from the whole file."""
 HEAD_ROWS = 500
 """Rows that say what the delimiter is, and whether there is a header."""
+LAST_ROWS = 3
+"""Rows at the end that may be sums."""
 DELIMITERS = {",": ",", ";": ";", "tab": "\t", "|": "|"}
 LEAST_SHARE = 0.7
 """Share of the rows that have the same number of columns with the right delimiter."""
@@ -50,7 +54,8 @@ class Sample:
         reasons: What says so, for each of these settings.
         broken: The lines of rows that cannot be read at all.
         has_names: Whether columns have names and not only positions.
-        whole: Whether these are all rows.
+        count: All rows of the file; these are drawn from them if they are fewer.
+        files: Files that there are; this is the first.
         above: What is written above the header.
         totals: The lines of sums below the rows, which are not among them.
     """
@@ -62,9 +67,20 @@ class Sample:
     reasons: Mapping[str, str] = field(default_factory=dict)
     broken: Sequence[int] = ()
     has_names: bool = True
-    whole: bool = True
+    count: int = 0
+    files: int = 1
     above: Sequence[str] = ()
     totals: Sequence[int] = ()
+
+    @property
+    def whole(self) -> bool:
+        """Whether these are all rows."""
+        return self.files == 1 and not self.is_part
+
+    @property
+    def is_part(self) -> bool:
+        """Whether the file has more rows."""
+        return self.count > len(self.rows) + len(self.broken) + len(self.totals)
 
     def place(self, column: int) -> int | str:
         """How a recipe names a column: by its name, or by its position if another has the name."""
@@ -81,10 +97,41 @@ def sample_of_rows(rows: Iterable[Mapping[str, Any]]) -> Sample:
         >>> sample.names, sample.rows
         (['text', 'n'], [['Hi.', '1'], ['', '']])
     """
-    flat = [dict(_flat(row)) for row in itertools.islice(rows, MOST_ROWS)]
+    drawn = _Drawn(MOST_ROWS)
+    for number, row in enumerate(rows, 1):
+        drawn.add(number, row)
+    return _of_mappings(drawn)
+
+
+class _Drawn:
+    """At most so many items, each as likely as another, but for the first and the last few."""
+
+    def __init__(self, most: int) -> None:
+        self.most, self.count = most, 0
+        self._chance = random.Random(0)  # noqa: S311
+        self._items = list[tuple[int, Any]]()
+        self._last = deque[tuple[int, Any]](maxlen=LAST_ROWS)
+
+    def add(self, line: int, item: Any) -> None:
+        self.count += 1
+        if len(self._items) < self.most:
+            self._items.append((line, item))
+            return
+        self._last.append((line, item))
+        if (at := int(self._chance.random() * self.count)) < self.most and at >= HEAD_ROWS:
+            self._items[at] = line, item
+
+    def items(self) -> list[tuple[int, Any]]:
+        """The items in their order, each with its line."""
+        return sorted(dict((*self._items, *self._last)).items())
+
+
+def _of_mappings(drawn: _Drawn) -> Sample:
+    items = drawn.items()
+    flat = [dict(_flat(row)) for _, row in items]
     names = [*dict.fromkeys(name for row in flat for name in row)]
     cells = [[row.get(name, "") for name in names] for row in flat]
-    return Sample(names, cells, range(1, len(flat) + 1), whole=len(flat) < MOST_ROWS)
+    return Sample(names, cells, [line for line, _ in items], count=drawn.count)
 
 
 def _flat(row: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
@@ -120,7 +167,7 @@ def look_at(path: Path, *, encoding: str | None = None) -> Sample:
     if not any(any(map(str.strip, row)) for row in sample.rows):
         other = " If it is not UTF-8, name its encoding: --encoding NAME" if sample.broken else ""
         raise DataError(f"{path}: wanted rows, found none that can be read.{other}")
-    return replace(sample, whole=sample.whole and not others)
+    return replace(sample, files=1 + len(others))
 
 
 def _text_file(file: Path, kind: FileFormat, known: str | None) -> Sample:
@@ -148,7 +195,7 @@ def _text_file(file: Path, kind: FileFormat, known: str | None) -> Sample:
     if found != kind:
         settings["format"] = found
     reasons |= {"format": reason, "delimiter": reason}
-    sample = _read(file, found, settings, reasons, MOST_ROWS)
+    sample = _read(file, found, settings, reasons)
     return _table(sample) if found in DELIMITED else sample
 
 
@@ -161,36 +208,40 @@ def _decoded_part(head: bytes, encoding: str) -> str:
 
 
 def _read(
-    file: Path, kind: FileFormat, settings: Mapping[str, Any], reasons: Mapping[str, str], most: int
+    file: Path,
+    kind: FileFormat,
+    settings: Mapping[str, Any],
+    reasons: Mapping[str, str],
+    most: int | None = None,
 ) -> Sample:
-    """At most so many rows as training reads them; those of a table are not yet of one width."""
+    """Rows as training reads them, at most the first ``most``; of a table not yet of one width."""
     columns: dict[str, int | str] = {"": "" if kind == "jsonl" else 0}
     if kind == "conll":
         columns = {"words": 0, "tags": -1}
     reading = {n: settings[n] for n in ("delimiter", "encoding", "sheet") if n in settings}
     layout = replace(column_format(kind, columns, **reading), required=())
-    records, lines, broken = list[Any](), list[int](), list[int]()
+    drawn, broken, stop = _Drawn(MOST_ROWS), list[int](), most or sys.maxsize
     with file.open("rb") as stream:
         scan = layout.scan(stream, str(file))
-        for line, row in itertools.islice(scan, most):
+        for line, row in itertools.islice(scan, stop):
             record = row if kind == "conll" else scan.record
             is_good = not isinstance(row, BadRow) or not row.text_excerpt
             if is_good or (kind == "jsonl" and isinstance(record, Mapping)):
-                records.append(record or ())
-                lines.append(line)
+                drawn.add(line, record or ())
             else:
                 broken.append(line)
-    whole = len(lines) + len(broken) < most
-    if kind != "jsonl":
-        rows = [[*map(str, record)] if kind != "conll" else [*record] for record in records]
-        return Sample([*columns], rows, lines, settings, reasons, broken, whole=whole)
-    if not records:
+    if kind == "jsonl" and not drawn.count:
         raise DataError(
             f"{file}: wanted a JSON object in each line, found none. Of a list of objects make "
             f"such lines: jq -c '.[]' {file} > {file.stem}.jsonl"
         )
-    made = sample_of_rows(dict(record) for record in records)
-    return Sample(made.names, made.rows, lines, settings, reasons, broken, whole=whole)
+    count = drawn.count + len(broken)
+    about: Any = {"settings": settings, "reasons": reasons, "broken": broken, "count": count}
+    if kind == "jsonl":
+        return replace(_of_mappings(drawn), **about)
+    items = drawn.items()
+    rows = [[*map(str, record)] if kind != "conll" else [*record] for _, record in items]
+    return Sample([*columns], rows, [line for line, _ in items], **about)
 
 
 def _is_conll(text: str) -> bool:
@@ -233,7 +284,7 @@ def _sheet(file: Path) -> Sample:
     names, best = sheet_names(file), Sample((), (), ())
     most, reason = -1, f"the one with most text of {', '.join(map(repr, names))}"
     for name in names:
-        sample = _table(_read(file, "excel", {"sheet": name}, {"sheet": reason}, MOST_ROWS))
+        sample = _table(_read(file, "excel", {"sheet": name}, {"sheet": reason}))
         size = sum(sum(map(len, row)) for row in sample.rows if sum(map(bool, row)) > 1)
         if size > most:
             best, most = sample, size
@@ -248,7 +299,8 @@ def _table(sample: Sample) -> Sample:
     width = widths.most_common(1)[0][0] if widths else 0
     rows = [[*cells[:width], *[""] * (width - len(cells))] for cells in sample.rows]
     lines, usual = sample.lines, _usually_filled(rows)
-    totals = [n for n in range(max(len(rows) - 3, 0), len(rows)) if _is_total(rows[n], usual)]
+    last = range(max(len(rows) - LAST_ROWS, 0), len(rows))
+    totals = [n for n in last if _is_total(rows[n], usual)]
     if totals:
         first = totals[0]
         sample = replace(sample, totals=[lines[n] for n in totals])
@@ -265,6 +317,7 @@ def _table(sample: Sample) -> Sample:
         sample,
         names=[name or str(n) for n, name in enumerate(header)],
         rows=rows[top + 1 :],
+        count=sample.count - top - 1,
         lines=lines[top + 1 :],
         settings={**sample.settings, "header": True},
         reasons={**sample.reasons, "header": reason},

@@ -4,7 +4,8 @@ What a fenced block does is told by its language and its first line:
 
 - ``console``: each ``$ command`` runs in bash; the lines below it are its whole output, where
   ``...`` stands for anything (alone on a line: any number of lines). No line below it: the output
-  is not compared. A command must succeed, unless it ends in ``# exits with N``.
+  is not compared. A command must succeed, unless it ends in ``# exits with N``. Below
+  ``<!-- numbers vary -->`` a number stands for any, as what is measured depends on the machine.
 - any language with a first line ``# name.ext``: the file's content; ``# name.ext, added:`` appends.
 - ``python`` with ``>>>``: a doctest; without: executed. All of a page share one namespace.
 - ``text`` and ``{directive}`` blocks are read only.
@@ -26,8 +27,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import pytest
-
 if TYPE_CHECKING:
     from tests.docs.pictures import Pictures
 
@@ -36,6 +35,8 @@ TIMEOUT = 240.0  # seconds for one command; pytest's own limit for a page is the
 _FENCE = re.compile(r"^(?P<indent> *)(?P<ticks>```+)(?P<info>.*)$")
 _FILE = re.compile(r"^# (?P<name>[\w./-]+\.\w+)(?P<added>, added:)?$")
 _EXIT = re.compile(r"\s+# exits with (\d+)$")
+_VARIES = "<!-- numbers vary -->"
+_NUMBER = re.compile(r"[-+\u2212]?\d[\d,]*(?:\.\d+)?(?:e[-+]?\d+)?|[█▉▊▋▌▍▎▏]+")
 _NOT_RUN = re.compile(r"^ *<!-- not run: \S.* -->$")
 _PICTURE = re.compile(r"^ *<!-- picture: (?P<words>\S.*) -->$")
 _IMAGE = re.compile(r"^ *!\[[^\]]+\]\([^)\s]*pictures/(?P<name>[\w./-]+)\)")
@@ -56,6 +57,7 @@ class Block:
     lines: list[str]
     place: str
     run: bool = True
+    numbers_vary: bool = False
 
     @property
     def text(self) -> str:
@@ -90,9 +92,10 @@ def read_blocks(page: Path) -> list[Block]:
             end = next(j for j in range(i + 1, len(lines)) if lines[j].rstrip() == close)
         except StopIteration:
             raise PageError(f"{page.name}:{i + 1}: this block is never closed.") from None
-        run = not (i > 0 and _NOT_RUN.match(lines[i - 1]))
+        above = lines[i - 1] if i else ""
+        run, varies = not _NOT_RUN.match(above), above.strip() == _VARIES
         content = [line[indent:] for line in lines[i + 1 : end]]
-        blocks.append(Block(fence["info"].strip(), content, f"{page.name}:{i + 2}", run))
+        blocks.append(Block(fence["info"].strip(), content, f"{page.name}:{i + 2}", run, varies))
         i = end + 1
     return blocks
 
@@ -116,14 +119,20 @@ def read_commands(block: Block) -> list[Command]:
     return commands
 
 
-def matches(expected: list[str], found: list[str]) -> bool:
+def matches(expected: list[str], found: list[str], *, numbers_vary: bool = False) -> bool:
     """Whether the whole output is as expected, ``...`` standing for anything.
+
+    If numbers vary, so does the width of columns.
 
     >>> matches(["loss ...", "...", "done"], ["loss 2.1", "a", "b", "done"])
     True
     >>> matches(["done"], ["loss 2.1", "done"])
     False
+    >>> matches(["a   12.5 %  +3"], ["a  7 %  -0.25"], numbers_vary=True)
+    True
     """
+    if numbers_vary:
+        expected, found = ([_any_number(line) for line in lines] for lines in (expected, found))
     parts = []
     for line in expected:
         if line.strip() == "...":
@@ -133,6 +142,10 @@ def matches(expected: list[str], found: list[str]) -> bool:
                 "[^\n]*".join(re.escape(piece) for piece in line.split("...")) + r"[ \t]*\n"
             )
     return re.fullmatch("".join(parts), "".join(f"{line.rstrip()}\n" for line in found)) is not None
+
+
+def _any_number(line: str) -> str:
+    return re.sub(r"\s+", " ", _NUMBER.sub("0", line))
 
 
 class Runner:
@@ -173,7 +186,7 @@ class Runner:
             self.write(block, first["name"], append=bool(first["added"]))
         elif block.language == "console":
             for command in read_commands(block):
-                self.run_command(command, block.place)
+                self.run_command(command, block.place, numbers_vary=block.numbers_vary)
         elif block.language == "python":
             self.run_python(block)
         else:
@@ -192,7 +205,7 @@ class Runner:
             raise PageError(f"{block.place}: nothing to add to, {name} was not written before.")
         path.write_text(f"{path.read_text()}\n\n{content}" if append else content, encoding="utf-8")
 
-    def run_command(self, command: Command, place: str) -> None:
+    def run_command(self, command: Command, place: str, *, numbers_vary: bool = False) -> None:
         with subprocess.Popen(
             ["bash", "-o", "pipefail", "-c", command.line],
             cwd=self.folder,
@@ -214,11 +227,14 @@ class Runner:
             raise PageError(
                 f"{said}exits with {bash.returncode}, not with {command.code}. {printed}"
             )
-        if command.expected and not matches(command.expected, output.splitlines()):
+        found = output.splitlines()
+        if command.expected and not matches(command.expected, found, numbers_vary=numbers_vary):
             expected = "\n".join(command.expected)
             raise PageError(f"{said}does not print what the page says:\n{expected}\n{printed}")
 
     def run_python(self, block: Block) -> None:
+        import pytest
+
         with contextlib.chdir(self.folder), pytest.MonkeyPatch.context() as patch:
             patch.syspath_prepend(self.folder)  # as python has it that is started there
             if ">>> " not in block.text:

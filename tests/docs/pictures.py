@@ -10,7 +10,7 @@ an image (``figures/loss.svg``), which is taken as it is. Then, in any order:
 
 - ``WIDTH`` or ``WIDTHxHEIGHT`` of the window (1280x800; 844 high if narrow), and ``dark``;
 - ``ask TEXT`` types a text into the served page, once for each of its columns, and asks;
-  ``drop FILE`` gives it a table; ``press NAME`` presses a button of that name;
+  ``drop FILE`` gives it a table, or the texts to search; ``press NAME`` presses a button;
 - ``of HEADING`` shows the section with this heading alone, and all of it; ``shows TEXT`` checks
   that the page has this text.
 
@@ -135,6 +135,7 @@ class Pictures:
 
     def _show(self, wanted: Wanted, url: str) -> None:
         self.browser.shows(wanted.width, wanted.height, wanted.scheme)
+        self.browser.develop("Emulation.setTouchEmulationEnabled", enabled=wanted.width < 600)
         self.browser.go(url)
 
     def _use(self, wanted: Wanted, folder: Path) -> None:
@@ -142,8 +143,9 @@ class Pictures:
         browser = self.browser
         browser.until(lambda: browser.text("#column-0") is not None)
         if wanted.dropped:
-            browser.type("#table", str(folder / wanted.dropped))
-        elif wanted.asked:
+            field = "#texts-file" if browser.text("#texts-file") is not None else "#table"
+            browser.type(field, str(folder / wanted.dropped))
+        if wanted.asked:
             browser.ask(*wanted.asked)
         browser.until(lambda: browser.text("#send[aria-busy]") is None)
         for name in wanted.pressed:

@@ -26,6 +26,15 @@ def test_console_output_must_be_the_whole_output(run) -> None:
         run("```console\n$ printf 'a\\nb\\n'\na\n```")
 
 
+def test_numbers_vary_where_the_page_says_so(run) -> None:
+    block = "```console\n$ printf 'loss 0.25  ███ at step 7\\n'\nloss 12.5 █  at step 3,000\n```"
+    assert run(f"<!-- numbers vary -->\n{block}") == 1
+    with pytest.raises(PageError, match="does not print what the page says"):
+        run(block)
+    with pytest.raises(PageError, match="does not print what the page says"):
+        run(f"<!-- numbers vary -->\n{block.replace('loss 12', 'gain 12')}")
+
+
 def test_a_wrong_expectation_fails_with_its_place(run) -> None:
     with pytest.raises(PageError, match=r"^page\.md:4: \$ echo hello\n"):
         run("A page.\n\n```console\n$ echo hello\ngoodbye\n```")

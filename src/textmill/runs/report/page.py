@@ -27,6 +27,8 @@ OF_A_PAIR = 5
 """Wrong answers of each two labels that are shown before others: a click finds them."""
 BESIDE = 6
 """Labels whose matrix leaves room for their table beside it."""
+UPRIGHT = 3
+"""Characters of labels that need not be turned above their columns."""
 KINDS = 12
 """Colours of kinds, as on the served page."""
 SHADES = 9
@@ -193,7 +195,8 @@ def _confusion(found: Confusion | None) -> Markup:
     if found.left_out:
         note += f" {found.left_out:,} labels with the fewest mistakes are left out."
     whole = tag("table", tag("thead", head), tag("tbody", *lines))
-    matrix = tag("div", whole, cls="wide confusion", tabindex=0)
+    short = max(map(len, found.labels)) <= UPRIGHT
+    matrix = tag("div", whole, cls=f"wide confusion{' short' if short else ''}", tabindex=0)
     return section("Which labels are confused", tag("p", note, cls="hint"), matrix)
 
 

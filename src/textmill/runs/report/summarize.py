@@ -87,7 +87,7 @@ def summarize(run: Record, against: Record | None, facts: Mapping[str, Any]) -> 
     return RunSummary(
         title=str(run.info.get("recipe", run.path.name)),
         state=str(facts.get("state", state_of(run.info))),
-        purpose=_purpose(kind, columns, names),
+        purpose=_purpose(kind, columns, sorted(names)),
         place=" · ".join(filter(None, (str(run.path), f"key {run.info.get('key', '')}", reason))),
         split=split,
         measured=measured,

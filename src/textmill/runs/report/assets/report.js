@@ -1,7 +1,7 @@
 "use strict";
 // Draws the tables of the page's figures, and shows the rows of a cell. It computes places, no values.
 
-const MARGIN = { top: 22, right: 14, bottom: 38, left: 58 };
+const MARGIN = { top: 22, right: 24, bottom: 38, left: 58 };
 const HEIGHT = 250;
 const COLOURS = 4;
 

@@ -122,3 +122,18 @@ def test_few_rows_and_rare_labels_are_solved(name):
     hot = np.eye(size, dtype=np.int64)[targets]
     model, _ = solve(rows, SeveralLabelsSolver(hot, {}), costs=(10.0,), folds=5, seed=1)
     assert (model.decisions(rows) > 0).astype(int).tolist() == hot.tolist()
+
+
+def test_costs_above_one_that_is_clearly_worse_are_not_tried():
+    class Known(LabelSolver):
+        def value(self, decisions):
+            return next(values)
+
+    rows, targets = csr_matrix(np.eye(400)), np.arange(400) % 2
+    for values_of, tried in (([0.5, 0.9, 0.89, 0.95, 0.7, 0.8], 5), ([0.9, 0.88, 0.95], 2)):
+        values, seen = iter(values_of), dict[float, float]()
+        costs = [0.01 * 2**n for n in range(len(values_of))]
+        solver = Known(targets, 2, {})
+        _, facts = solve(rows, solver, costs=costs, folds=2, seed=1, tried=seen.__setitem__)
+        assert len(seen) == tried  # 400 rows: the standard error of 0.9 is 0.015
+        assert facts["value"] == max(values_of[:tried])

@@ -52,6 +52,10 @@ class Solver(ABC):
     def value(self, decisions: Numbers) -> float:
         """How good the decisions of all rows are: the higher, the better."""
 
+    def error(self, value: float) -> float:
+        """About the standard error of a share of right answers, the value of all rows."""
+        return math.sqrt(max(value * (1 - value), 0) / len(self.targets))
+
     def factor(self, decisions: Numbers | None) -> float:
         """The factor from decisions to log odds, fitted on those of the folds if there are any."""
         return 1.0
@@ -201,6 +205,10 @@ class NumberSolver(Solver):
         variance = float(self.targets.var())
         return 1 - error / variance if variance else -error
 
+    @override
+    def error(self, value: float) -> float:
+        return math.inf  # a ridge takes no time
+
 
 def solve(
     rows: Any,
@@ -215,8 +223,9 @@ def solve(
 
     Rows of float32 take less memory: those that are fitted become float64, which scikit-learn has.
 
-    Each fold is answered by a model of the others; of equals it is the lowest cost, and where there
-    are too few rows the one next to 1. ``tried`` is called with each cost and its value.
+    Each fold is answered by a model of the others; costs rise until one is worse than the best by
+    a standard error. Of equals it is the lowest cost, and where there are too few rows the one next
+    to 1. ``tried`` is called with each cost and its value.
 
     Returns:
         The model, whose scores are log odds where there are labels; and ``cost``, ``factor`` (from
@@ -235,6 +244,8 @@ def solve(
             tried(each, value)
             if best is None or value > facts["value"]:
                 cost, best, facts = each, decisions, {"value": value}
+            elif value < facts["value"] - solver.error(facts["value"]):
+                break  # higher costs take the longest, and fit the rows of the folds still more
     found = solver.fit(_double(rows), targets, cost=cost, seed=seed)
     factor = solver.factor(best)
     scaled = Solution(found.weights * factor, found.bias * factor)

@@ -56,8 +56,9 @@ class LinearTrainer(Trainer):
 
     class Config(BaseConfig):
         costs: tuple[float, ...] = (0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
-        """Values of C to try: the cost of an error relative to the size of the weights (1/alpha of
-        Ridge). A higher one fits the training rows more closely."""
+        """Values of C to try, from the lowest to the first that is clearly worse than the best: the
+        cost of an error relative to the size of the weights (1/alpha of Ridge). A higher one fits
+        the training rows more closely."""
         folds: int = 5
         """Parts of ``train_data`` for cross-validation: a model of the others answers each."""
         selection: Selection.Config = Selection.Config()

@@ -183,7 +183,7 @@ def test_the_extras_that_train_bring_torch_and_the_others_do_not() -> None:
         if name not in bring and {f"textmill[{brought}]" for brought in bring} & set(lines)
     }:
         bring |= more
-    assert set(extras) - bring == {"excel", "exported", "pdf", "serve"}
+    assert set(extras) - bring == {"excel", "exported", "hub", "pdf", "serve"}
     assert sorted(Requirement(line).name for line in extras["train"]) == list(
         TRAINING_PACKAGES.values()
     )

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from textmill.runs.python_api import run_experiment as run_experiment
     from textmill.runs.python_api import train_model as train_model
     from textmill.runs.resume import Run as Run
+    from textmill.runs.sharing.pull import pull as pull
+    from textmill.runs.sharing.push import push as push
     from textmill.runs.train import train as train
     from textmill.tasks.registries import register_task as register_task
 

@@ -63,6 +63,8 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "train and try a translator on a generated corpus, in minutes",
     ),
     "model-card": ("textmill.cli.sharing", "write what a run is and how good as a README.md"),
+    "push": ("textmill.cli.sharing", "bring a model to a Hugging Face hub, a folder, s3://..."),
+    "pull": ("textmill.cli.sharing", "bring a model that was pushed into a folder here"),
     "runs": ("textmill.cli.runs", "list, verify, compare and prune runs"),
     "bench": ("textmill.cli.bench", "measure which way to compute is the fastest on this machine"),
     "list": (

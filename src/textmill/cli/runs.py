@@ -250,9 +250,11 @@ def _verify(args: argparse.Namespace) -> int:
     from textmill.checkpoint.calibration import Calibration
     from textmill.checkpoint.saved import SavedCheckpoints
     from textmill.run_folder.folder import refuse_no_run
+    from textmill.runs.sharing.pushed import left_out_of, unexpected
 
     folder, wrong = Path(args.run), list[str]()
     refuse_no_run(folder)
+    lacking = left_out_of(folder)
     saved = SavedCheckpoints.of(folder)
     try:
         changed = saved.seal.changed_code() if saved.seal else []
@@ -263,10 +265,12 @@ def _verify(args: argparse.Namespace) -> int:
     paths = saved.paths()
     bad = 0
     for path in paths:
-        problems = saved.verify(path)
+        problems = unexpected(saved.verify(path), path)
         bad += bool(problems)
         print(printable(f"{path.name}: {'ok' if not problems else '; '.join(problems)}"))
-    wrong += _pointer_problems(saved, folder, any_saved=bool(paths))
+    wrong += _pointer_problems(saved, folder, any_saved=bool(paths) and not lacking)
+    if lacking:
+        print(f"{len(lacking)} files were not pushed: the state of the training")
     try:
         Calibration.read(saved.folder)
     except CheckpointError as error:

@@ -57,6 +57,7 @@ from textmill.runs.resume import (
     warn_of_versions,
 )
 from textmill.runs.run_lock import clean, entered, recorded
+from textmill.runs.sharing.pushed import refuse_without_state
 from textmill.runs.task_folders import refuse_part, write_tasks
 from textmill.runtime.devices import Env
 from textmill.runtime.ranks import Ranks
@@ -143,6 +144,7 @@ def _run(
         refuse_part(run)
         if not (overrides or configs) and RunFolder(run).finished:
             return ended_run(RunFolder(run))  # whoever made it, no code is needed to say so
+        refuse_without_state(run)
     planned = plan_recipe(
         recipe, overrides, configs=configs, targets=["trainer"], allow_code=allow_code
     )

@@ -20,7 +20,7 @@ from io import BufferedReader
 from pathlib import Path
 from typing import Any
 
-from textmill.errors import StorageError
+from textmill.errors import InUseError, StorageError
 from textmill.runtime.disk import (
     HashingFile,
     operations,
@@ -103,24 +103,31 @@ def make_folder(folder: Path, *, parents: bool = True) -> None:
 
 
 @contextmanager
-def new_folder(final: Path, *, replace: bool = False) -> Iterator[Path]:
+def new_folder(final: Path, *, replace: bool = False, resume: bool = False) -> Iterator[Path]:
     """Makes a folder that appears under its name only when it is whole and on the disk.
 
     Yields a temporary folder beside ``final``. On success everything in it is fsynced and it is
     renamed to ``final``. On an error it is removed and ``final`` is not touched. With ``replace``
     an existing folder gives way. It is moved aside first and deleted last; after a crash between
-    the two :func:`clean_leftovers` moves it back.
+    the two :func:`clean_leftovers` moves it back. With ``resume`` the temporary folder, which is
+    then ``.NAME.part``, stays after an error, and the next call yields it as it is.
     """
-    temporary = final.with_name(f".{final.name}.tmp-{os.getpid()}")
-    with suppress(FileNotFoundError):
-        shutil.rmtree(temporary)  # of this process id: what an earlier attempt could not remove
-    with storing(final):
-        operations.mkdir(temporary)
+    temporary = final.with_name(f".{final.name}.{'part' if resume else f'tmp-{os.getpid()}'}")
+    if not resume:
+        with suppress(FileNotFoundError):
+            shutil.rmtree(temporary)  # of this process id: what an earlier attempt left
+    if not (resume and temporary.is_dir() and not temporary.is_symlink()):
+        with storing(final):
+            operations.mkdir(temporary)
     # A lock tells others that it is not left over; without locks the process id decides.
     held = os.open(temporary, os.O_RDONLY | os.O_CLOEXEC | os.O_DIRECTORY)
     try:
-        with suppress(OSError):
+        try:
             fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise InUseError(f"Another process makes {final}. Wait for it to end.") from None
+        except OSError:
+            pass
         yield temporary
         for root, _, names in os.walk(temporary, topdown=False):
             for name in names:
@@ -135,7 +142,8 @@ def new_folder(final: Path, *, replace: bool = False) -> Iterator[Path]:
             # A full disk, met by code that writes into the folder on its own.
             path = Path(os.fsdecode(error.filename)) if error.filename else temporary
             plain = storage_error(path, error)  # it measures what is free: before the deletion
-        shutil.rmtree(temporary, ignore_errors=True)
+        if not resume:
+            shutil.rmtree(temporary, ignore_errors=True)
         if plain is not None:
             raise plain from error
         raise

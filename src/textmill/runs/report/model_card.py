@@ -25,6 +25,7 @@ from textmill.metrics.tables import format_value
 from textmill.run_folder.folder import refuse_no_run
 from textmill.run_folder.record import Record, mapping
 from textmill.runs.answering import load_answering
+from textmill.runs.report.reporter import PRIVATE
 from textmill.runs.report.summarize import summarize
 from textmill.runs.report.summary import RunSummary
 from textmill.runtime.files import read_all, write_atomic
@@ -367,7 +368,7 @@ class _Card:
         if day := self.known.get("trained"):
             facts.append(f"- trained until {day}")
         yield "\n".join(facts)
-        yield from self._tables("Settings", "Environment", but=("command", "host"))
+        yield from self._tables("Settings", "Environment", but=PRIVATE)
 
     def _tables(self, *titles: str, but: Sequence[str] = ()) -> Iterator[str]:
         for table in self.summary.tables:

@@ -4,6 +4,7 @@ import html
 import time as clock
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, final
 
@@ -19,10 +20,13 @@ from textmill.run_folder.record import Record
 from textmill.runs import registries
 from textmill.runs.report.page import report_page
 from textmill.runs.report.summarize import summarize
+from textmill.runs.report.summary import RunSummary
 from textmill.runtime.devices import Experiment
 from textmill.runtime.files import write_atomic
 
 FILE = "report.html"
+PRIVATE = ("command", "host")
+"""Facts of the machine that concern nobody else."""
 SHARE = 0.01
 """Share of a run's time that the report may take; the last report is written in any case."""
 
@@ -94,23 +98,40 @@ def write_report(
     against: Path | None = None,
     facts: Mapping[str, Any] | None = None,
     target: Path | None = None,
+    private: bool = True,
 ) -> Path:
     """Writes the report of a run: HTML that needs no other file and no network.
 
     By default it is compared with the last run beside it that can be read. The ``facts`` are not
-    yet in ``run.json``: ``state``, ``result``, and ``kept_step``.
+    yet in ``run.json``: ``state``, ``result``, and ``kept_step``. One that is not ``private`` shows
+    no rows of the data, no other run and no command.
     """
     run, other = Record.read(folder), None
+    path = target or folder / FILE
+    if not private:
+        write_atomic(path, _without_rows(summarize(run, None, facts or {})))
+        return path
     if against is not None:
         other = Record.read(against)
     elif (before := previous_run(folder)) is not None:
         with suppress(TextmillError, OSError):  # a damaged neighbour is no reason to have no report
             read = Record.read(before)
             other = read if read.info.get("recipe") == run.info.get("recipe") else None
-    path = target or folder / FILE
-    shown = report_page(summarize(run, other, facts or {}))
-    write_atomic(path, shown.encode("utf-8", "backslashreplace"))
+    write_atomic(path, _encoded(summarize(run, other, facts or {})))
     return path
+
+
+def _encoded(summary: RunSummary) -> bytes:
+    return report_page(summary).encode("utf-8", "backslashreplace")
+
+
+def _without_rows(summary: RunSummary) -> bytes:
+    left = [
+        replace(table, rows=tuple(row for row in table.rows if row[0] not in PRIVATE))
+        for table in summary.tables
+        if not table.title.startswith("Bad rows")
+    ]
+    return _encoded(replace(summary, answers=(), kept_in="", place="", tables=tuple(left)))
 
 
 def framed_report(folder: Path) -> str:

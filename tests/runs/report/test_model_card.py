@@ -96,13 +96,13 @@ def test_folders_and_machines_are_not_told(tmp_path):
 
 
 def test_the_card_of_an_export_is_that_of_its_run(tmp_path):
-    run = textmill.train("classification/docnn", words(), run_dir=tmp_path / "run").folder
-    export = export_run(run, "onnx").folder
+    run = copy_of(library_run(), tmp_path / "run")
+    export = export_run(run, "ctranslate2").folder
     write_card(export)
     card = (export / "README.md").read_text()
-    assert "textmill.exported.load('onnx')" in card
+    assert "textmill.exported.load('ctranslate2')" in card
     assert ModelCard(card).data.eval_results
-    assert textmill.exported.load(export)("a b c d").label
+    assert textmill.exported.load(export)("The cat sleeps.").text
     export.rename(tmp_path / "alone")
     with pytest.raises(UserError, match="an export outside its run"):
         write_card(tmp_path / "alone")

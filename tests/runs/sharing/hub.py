@@ -39,6 +39,7 @@ class Hub(ThreadingHTTPServer):
 
 class Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True  # a body after its head would wait 40 ms
 
     def log_message(self, *_):
         pass

@@ -60,7 +60,11 @@ def test_what_is_pulled_answers_and_is_measured_like_the_run(run, tmp_path, caps
     assert main(["train", str(pulled), "trainer.max_steps=8"]) == 2
     assert "without the state of its training" in capsys.readouterr().err
     assert main(["push", str(pulled), str(tmp_path / "third")]) == 0
-    assert textmill.load(pull(str(tmp_path / "third"), tmp_path / "again"))(TEXT)
+    again = pull(str(tmp_path / "third"), tmp_path / "again")
+    assert textmill.load(again)(TEXT)
+    for name in ("README.md", "report.html"):  # made of the answers, which only the first run has
+        assert (again / name).read_text() == (pulled / name).read_text()
+    assert "95 % interval" in (again / "README.md").read_text()
 
 
 def test_the_whole_run_goes_on_where_it_is_pulled(run, tmp_path):

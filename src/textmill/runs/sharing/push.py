@@ -103,7 +103,8 @@ def push(
         )
         card = folder / CARD
         is_ours = not card.exists() or OWN in card.read_text("utf-8", "replace")
-        if is_ours and not is_export(run_of(folder.resolve())):
+        is_told = card.exists() and _came_without_rows(folder)
+        if is_ours and not is_told and not is_export(run_of(folder.resolve())):
             write_card(folder, license=license, allow_code=allow_code)
         if card.exists():
             files[CARD] = card
@@ -153,7 +154,7 @@ def _of_run(
     if problems:
         raise CheckpointError(f"{checkpoint}: {'; '.join(problems[:3])}. It is not pushed.")
     report = folder / REPORT
-    if not rows or not report.is_file():
+    if not report.is_file() or not (rows or _came_without_rows(folder)):
         report = write_report(folder, target=made / REPORT, private=rows)
     yield REPORT, report
     names = _below(folder, ".") if everything else _needed(folder, checkpoint)
@@ -166,6 +167,11 @@ def _of_run(
                     f"{path} is a link, which is not pushed. Put the file in its place."
                 )
             yield name, path
+
+
+def _came_without_rows(folder: Path) -> bool:
+    """Whether a run was pulled without its answers, of which its report and card were made."""
+    return (folder / LISTED).is_file() and not any((folder / name).exists() for name in WITH_ROWS)
 
 
 def _needed(folder: Path, checkpoint: Path) -> list[str]:

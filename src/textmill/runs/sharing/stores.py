@@ -183,8 +183,10 @@ class Store:
             self._write(UNDER_WAY, replace(new, files=kept), folder)
             self._delete([LISTED])
             for name, path in changed.items():
-                told = Callback(hooks={"tell": Told(tell)})
-                self.files.put_file(str(path), self._path(name), callback=told)
+                told = Told(tell)
+                hooks = Callback(hooks={"tell": told})
+                self.files.put_file(str(path), self._path(name), callback=hooks)
+                tell(new.files[name].size - told.done)  # a copy on this machine says nothing
                 if FileEntry.of(path) != new.files[name]:
                     raise changing(name)
                 kept[name] = new.files[name]
@@ -211,11 +213,11 @@ class Told:
     """Passes on how much more of a file is done, of what fsspec says is done of it."""
 
     def __init__(self, tell: Tell) -> None:
-        self._tell, self._done = tell, 0
+        self._tell, self.done = tell, 0
 
     def __call__(self, size: int | None, value: int, **_: object) -> None:
-        self._tell(value - self._done)
-        self._done = value
+        self._tell(value - self.done)
+        self.done = value
 
 
 class HubStore(Store):

@@ -10,7 +10,9 @@ import numpy as np
 import pytest
 import torch
 from scipy.sparse import csr_matrix
+from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import Ridge
+from sklearn.preprocessing import normalize
 from sklearn.svm import LinearSVC
 
 import textmill
@@ -171,3 +173,49 @@ def test_several_processes_are_refused():
     task, env = textmill.load("run").task, Env(rank=0, world_size=2)
     with pytest.raises(UserError, match=r"in one process, and there are 2\. Leave --nproc out"):
         LinearTrainer.Config().build(task=task, env=env, **given)
+
+
+def test_an_explanation_has_the_weights_that_scikit_learn_gives_each_ngram(folder):
+    train(
+        [
+            *QUIET,
+            "trainer.costs=[1.0]",
+            "tokenizer.shapes=0",
+            "tokenizer.characters=[1,0]",
+            "tokenizer.words=1",
+        ]
+    )
+    rows = [line.split("\t") for line in Path("train.tsv").read_text().splitlines()]
+    kept = TfidfVectorizer(binary=True, token_pattern=r"\S+", norm=None)
+    seen = np.sqrt(kept.fit_transform([text for _, text in rows]))  # the root of the frequencies
+    table = normalize(seen)
+    solved = LinearSVC(C=1.0, random_state=1).fit(table, [label for label, _ in rows])
+    predictor = textmill.load("run")
+    got, wanted = list[float](), list[float]()
+    for text in ("free lunch for you", "the vote and the rain , the wind"):
+        values = normalize(np.sqrt(kept.transform([text]))).toarray()[0]
+        for label in WORDS:
+            found = predictor.explain(text, label=label)
+            coefficients = solved.coef_[[*solved.classes_].index(label)]
+            places = [kept.vocabulary_[each.ngram] for each in found.ngrams]
+            assert {*places} == {*np.flatnonzero(values)}
+            got += [each.weight for each in found.ngrams]
+            wanted += (coefficients * values)[places].tolist()
+            weights_of = [abs(each.weight) for each in found.ngrams]
+            assert weights_of == sorted(weights_of, reverse=True)
+            assert {each.kind for each in found.ngrams} == {"words"}
+    scale = np.dot(got, wanted) / np.dot(wanted, wanted)  # from decisions to log odds
+    np.testing.assert_allclose(got, scale * np.array(wanted), atol=2e-3 * scale)
+    train(ONE, run="whole")
+    predictor = textmill.load("whole")
+    found = predictor.explain("Free lunch, FREE!")
+    module, task = predictor.task.module, predictor.task
+    at = task.text.label.labels.names.index(found.label)
+    ids = task.text.inputs["text"].encode(["Free lunch, FREE!"]).values
+    with torch.no_grad():
+        score = module(torch.from_numpy(ids)[None], torch.tensor([len(ids)]))[0, at]
+        total = sum(each.weight for each in found.ngrams) + float(module.bias[at])
+    assert total == pytest.approx(float(score), abs=1e-5)
+    assert {each.kind for each in found.ngrams} == {"words", "characters"}
+    assert "n-grams: '" in repr(found)
+    assert predictor.explain("?!").ngrams == ()

@@ -12,6 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
+import torch
 from torch import Tensor
 from typing_extensions import override
 
@@ -34,12 +35,16 @@ from textmill.inference import registries
 from textmill.inference.checkpoints import Opened, use_checkpoint
 from textmill.models.layers.linear import keeping_copies
 from textmill.models.layers.precision import autocast
+from textmill.models.ngrams import NgramTextScores
 from textmill.runtime.devices import Env
 from textmill.tasks.embedding import text_vectors
 from textmill.tasks.evaluation import Evaluation, evaluate
 from textmill.tasks.task import Row, Task
+from textmill.text.columns.token_ids import TextColumn
+from textmill.text.explanations import Explanation, NgramWeight
 from textmill.text.processors.text_processor import TextProcessor
 from textmill.text.processors.texts import LabelText
+from textmill.text.tokenizers.ngram_tokenizer import NgramTokenizer
 
 LOG = logging.getLogger("textmill")
 
@@ -91,6 +96,33 @@ class Predictor(RowPredictor):
     def embedder(self) -> "Predictor":
         made = text_vectors(self.task)
         return self if made is self.task else self._of(made)
+
+    @override
+    def explain(self, row: str | Row, *, label: str | None = None) -> Explanation:
+        """As of every predictor; of a linear model of a text's n-grams also what each of them adds.
+
+        Example:
+            ``textmill.load("runs/sms/0a1b").explain("Free entry!").ngrams[0]`` has the n-gram of
+            most weight.
+        """
+        found = super().explain(row, label=label)
+        return replace(found, ngrams=self._ngrams(self.row(row), found.label))
+
+    def _ngrams(self, row: Row, label: str) -> tuple[NgramWeight, ...]:
+        module, text = self.task.module, self.task.text
+        if not (isinstance(module, NgramTextScores) and isinstance(text, LabelText)):
+            return ()
+        column = text.inputs.get("text")
+        if not isinstance(column, TextColumn) or not isinstance(column.tokenizer, NgramTokenizer):
+            return ()
+        ids = torch.from_numpy(column.encode([row[column.name]]).values)[None].to(self.task.device)
+        places, weights = module.added(text.label.labels.names.index(label), ids)
+        order = weights.abs().argsort(descending=True).tolist()
+        named = column.tokenizer.named(places.tolist())
+        return tuple(
+            NgramWeight(ngram=named[at][0], kind=named[at][1], weight=float(weights[at]))
+            for at in order
+        )
 
     def in_precision(self, precision: AnswerPrecision) -> "Predictor":
         """The same model with products of another type."""

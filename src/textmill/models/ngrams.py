@@ -167,6 +167,16 @@ class NgramScores(Component, nn.Module):
         rows, places, values = (torch.cat(part) for part in zip(*parts, strict=True))
         return rows, places, values
 
+    @torch.no_grad()
+    def added(self, score: int, *texts: Tensor) -> tuple[Tensor, Tensor]:
+        """What each n-gram of one row adds to a score: their places in the table, and the amounts.
+
+        With the bias and what ``dense`` adds, the amounts sum up to the score. *Shape:* :math:`(N)`
+        each.
+        """
+        _, places, values = self.values(*texts[::2])
+        return places, values * self.table[places, score]
+
     @property
     def width(self) -> int:
         return self.size + (0 if self.dense is None else len(self.dense))

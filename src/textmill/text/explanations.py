@@ -51,6 +51,22 @@ class Reason(Answer):
     """Where it is."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class NgramWeight(Answer):
+    """An n-gram of a text, and what it adds to the score of a label."""
+
+    keys = ("ngram", "kind", "weight")
+
+    ngram: str
+    """Words, an empty one for the beginning; shapes of words; or characters of a word, with a space
+    for its beginning and its end."""
+    kind: str
+    """``words``, ``shapes`` or ``characters``."""
+    weight: float
+    """The n-gram's weight of the label, times its value in this text. Those of all n-grams, and the
+    label's bias, add up to its score, of which the probability is made."""
+
+
 @dataclass(frozen=True, repr=False)
 class Explanation(Answer):
     """An answer with its reasons; ``repr`` shows those of most weight."""
@@ -65,6 +81,8 @@ class Explanation(Answer):
     """The probability of the label, or the number."""
     reasons: tuple[Reason, ...]
     """The parts of the row, in its order."""
+    ngrams: tuple[NgramWeight, ...] = ()
+    """All n-grams of the row, those of most weight first, if the model is linear in them."""
 
     @override
     def row(self) -> dict[str, Any]:
@@ -87,6 +105,9 @@ class Explanation(Answer):
         ]
         more = len(self.reasons) - len(strongest)
         end = [f"{more} more parts weigh less"] if more else []
+        if self.ngrams:
+            shown = (f"{each.ngram!r} {each.weight:+.3f}" for each in self.ngrams[:SHOWN])
+            end.append(f"n-grams: {', '.join(shown)}")
         return "\n".join([head.format(self.score), "   weight    without", *lines, *end])
 
 

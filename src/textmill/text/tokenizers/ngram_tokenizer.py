@@ -147,6 +147,16 @@ class NgramTokenizer(Tokenizer):
     def target_prefix(self, lang: str | None = None) -> list[int]:
         return []  # n-grams are not written
 
+    def named(self, ids: Iterable[int]) -> list[tuple[str, str]]:
+        """N-grams by their ids, each with its kind: ``words``, ``shapes`` or ``characters``."""
+        known = [ngram for part in self._counts for ngram in part]
+        found = [(known[i - FIRST], i - FIRST < self.words) for i in ids]
+        # Words are in small letters, and shapes in capitals.
+        return [
+            (ngram, ("words" if ngram == ngram.lower() else "shapes") if is_word else "characters")
+            for ngram, is_word in found
+        ]
+
     def numbers(self) -> tuple[dict[str, int], dict[str, int]]:
         """The ids of the n-grams of words and shapes, and of those of characters."""
         ids = count(FIRST)

@@ -10,7 +10,7 @@ from typing import Any, Protocol, TypeVar, get_type_hints, overload
 
 import numpy as np
 from numpy.typing import NDArray
-from typing_extensions import TypedDict, override
+from typing_extensions import TypedDict, Unpack, override
 
 from textmill.errors import DataError, UserError
 from textmill.text.answers import Answer, returned_type, row_type
@@ -73,6 +73,14 @@ class AnswerOptions:
     def given(self) -> dict[str, Any]:
         """What is not None or False, by name."""
         return {k: v for k, v in vars(self).items() if v is not None and v is not False}
+
+
+class CallOptions(TypedDict, total=False):
+    """Those of :class:`AnswerOptions` that a call takes."""
+
+    n_best: int | None
+    beam_size: int | None
+    threshold: float | None
 
 
 PLAIN = AnswerOptions()
@@ -172,42 +180,20 @@ class RowPredictor(ABC):
         return returned_type(type(self).answer_row) if kind is None else row_type(kind)
 
     @overload
-    def __call__(
-        self,
-        row: str | Row,
-        *,
-        n_best: int | None = None,
-        beam_size: int | None = None,
-        threshold: float | None = None,
-    ) -> Any: ...
+    def __call__(self, row: str | Row, **options: Unpack[CallOptions]) -> Any: ...
+
+    @overload
+    def __call__(self, row: AnyTable, **options: Unpack[CallOptions]) -> AnyTable: ...
 
     @overload
     def __call__(
-        self,
-        row: AnyTable,
-        *,
-        n_best: int | None = None,
-        beam_size: int | None = None,
-        threshold: float | None = None,
-    ) -> AnyTable: ...
-
-    @overload
-    def __call__(
-        self,
-        row: Iterable[str | Row | Sequence[str]],
-        *,
-        n_best: int | None = None,
-        beam_size: int | None = None,
-        threshold: float | None = None,
+        self, row: Iterable[str | Row | Sequence[str]], **options: Unpack[CallOptions]
     ) -> list[Any]: ...
 
     def __call__(
         self,
         row: str | Row | RowTable | Iterable[str | Row | Sequence[str]],
-        *,
-        n_best: int | None = None,
-        beam_size: int | None = None,
-        threshold: float | None = None,
+        **options: Unpack[CallOptions],
     ) -> Any:
         """Answers one row (a string, or a mapping of columns), or a list of rows in order.
 
@@ -225,17 +211,15 @@ class RowPredictor(ABC):
 
         Args:
             row: One row, or many.
-            n_best: As of :class:`AnswerOptions`.
-            beam_size: As of :class:`AnswerOptions`.
-            threshold: As of :class:`AnswerOptions`.
+            options: ``n_best``, ``beam_size`` and ``threshold``, as of :class:`AnswerOptions`.
 
         Raises:
             DataError: A row cannot be answered; says which, and why.
             UserError: The model does not take an option.
         """
-        options = AnswerOptions(n_best=n_best, beam_size=beam_size, threshold=threshold)
-        if options.given:
-            return self.with_options(options)(row)
+        asked = AnswerOptions(**options)
+        if asked.given:
+            return self.with_options(asked)(row)
         one = row if isinstance(row, str) else as_mapping(row)
         if one is None:
             answers = self.answers([self.row(each) for each in rows_in(row)])

@@ -166,7 +166,8 @@ class Service:
         if options.explain:
             cost = self._cost_explained(rows, options)
             characters = CHUNK_CHARACTERS  # as long as a batch may be: it is one of its own
-        answers = await self.answers(rows, characters, options, cost) if rows else []
+        question = Question(rows, characters, options, cost)
+        answers = await self.answers(question) if rows else []
         return _json(answers[0] if alone else answers)
 
     def _cost_explained(self, rows: Sequence[Any], options: AnswerOptions) -> int:
@@ -187,7 +188,7 @@ class Service:
             if not body:
                 raise RefusedError(400, "Wanted a file; found no byte.", where="body")
             # As long as a batch may be: no other question waits for its answer in the same one.
-            (answer,) = await self.answers([body], CHUNK_CHARACTERS, PLAIN, 1)
+            (answer,) = await self.answers(Question([body], CHUNK_CHARACTERS, PLAIN, 1))
             return _json(answer)
 
     def table(
@@ -202,7 +203,7 @@ class Service:
             while self.batcher.full():  # a table is no hurry: others go first
                 self.refuse_stopping()
                 await asyncio.sleep(PAUSE)
-            return await self.answers(rows, characters, options, len(rows), lenient=True)
+            return await self.answers(Question(rows, characters, options, len(rows), lenient=True))
 
         return AnsweredTable(
             request,
@@ -237,21 +238,13 @@ class Service:
             text = f"Wanted the whole body in {self.limits.timeout:g} s."
             raise RefusedError(408, text, where="body") from None
 
-    async def answers(
-        self,
-        rows: Sequence[Any],
-        characters: int,
-        options: AnswerOptions,
-        cost: int,
-        *,
-        lenient: bool = False,
-    ) -> Sequence[Mapping[str, Any]]:
+    async def answers(self, question: Question) -> Sequence[Mapping[str, Any]]:
         self.refuse_stopping()
-        waiting = self.batcher.submit(rows, characters, options, cost, lenient=lenient)
+        self.batcher.submit(question)
         loop = asyncio.get_running_loop()
-        timer = loop.call_later(self.limits.timeout, self._late, waiting)
+        timer = loop.call_later(self.limits.timeout, self._late, question)
         try:
-            return await waiting.future
+            return await question.future
         finally:
             timer.cancel()
 

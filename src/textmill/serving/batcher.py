@@ -10,7 +10,7 @@ import time
 from asyncio import Future, get_running_loop
 from collections import deque
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from threading import Condition, Thread
 from typing import Any
 
@@ -86,8 +86,6 @@ class Question:
     """As :meth:`~textmill.exported.row_predictor.RowPredictor.row` takes them."""
     characters: int
     """Of all its texts."""
-    future: "Future[list[Mapping[str, Any]]]"
-    """The answers, or the refusal."""
     options: AnswerOptions
     """What is asked of the answers; those who ask the same share a batch."""
     cost: int
@@ -95,6 +93,8 @@ class Question:
     lenient: bool = False
     """Whether a row that cannot be answered has an error in place of its answer; else all are
     refused."""
+    future: "Future[list[Mapping[str, Any]]]" = field(init=False)
+    """The answers, or the refusal."""
 
 
 class Batcher:
@@ -128,26 +128,17 @@ class Batcher:
             headers={"Retry-After": str(self.wait())},
         )
 
-    def submit(
-        self,
-        rows: Sequence[Any],
-        characters: int,
-        options: AnswerOptions,
-        cost: int,
-        *,
-        lenient: bool = False,
-    ) -> Question:
+    def submit(self, question: Question) -> None:
+        """Lets a question wait; its ``future`` has the answers."""
         if self.full():
             raise self.refusal()
-        future = get_running_loop().create_future()
-        question = Question(rows, characters, future, options, cost, lenient)
+        question.future = get_running_loop().create_future()
         with self._changed:
             self._waiting.append(question)
-            self._rows += cost
+            self._rows += question.cost
             if self._enough():  # to wake the thread for each question takes as long as to read it
                 self._changed.notify()
         self.admitted += 1
-        return question
 
     def leave(self, question: Question, why: Exception) -> None:
         """Takes a question from the queue; one that is being computed is no longer awaited."""

@@ -219,6 +219,26 @@ def test_an_unfinished_push_is_not_pulled_and_goes_on(run, tmp_path, monkeypatch
     assert textmill.load(pull("memory://cut/one", tmp_path / "pulled"))(TEXT)
 
 
+def test_a_file_that_changes_under_way_is_told(run, tmp_path, monkeypatch):
+    memory = fsspec.filesystem("memory")
+    put = type(memory).put_file
+
+    def changing(self, source, target, **how):
+        put(self, source, target, **how)
+        if target.endswith("metrics.jsonl"):
+            Path(source).write_text(Path(source).read_text() + "\n")
+
+    monkeypatch.setattr(type(memory), "put_file", changing)
+    with pytest.raises(ShareError, match=r"metrics\.jsonl changed while it was pushed"):
+        push(run, "memory://changing/one")
+    with pytest.raises(ShareError, match="has not ended"):
+        pull("memory://changing/one", tmp_path / "pulled")
+    monkeypatch.undo()
+    push(run, "memory://changing/one")
+    pulled = pull("memory://changing/one", tmp_path / "pulled")
+    assert (pulled / "metrics.jsonl").read_bytes() == (run / "metrics.jsonl").read_bytes()
+
+
 def killed_when(words, when, pause=0.002, **env):
     """Starts a command and kills it once ``when()`` is true, which is asked again after a pause."""
     process = subprocess.Popen(

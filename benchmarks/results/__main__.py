@@ -19,6 +19,7 @@ from pathlib import Path
 
 from benchmarks.results import (
     bar,
+    comparison,
     few,
     intents,
     papers,
@@ -51,8 +52,8 @@ def main(words: Sequence[str] | None = None, declared: Sequence[Job] = JOBS) -> 
         "jobs",
         nargs="*",
         metavar="JOB",
-        help="names, families, few, intents, linear, papers, pretrained, pytext, references, "
-        "shipped or summaries",
+        help="names, families, comparison, few, intents, linear, papers, pretrained, pytext, "
+        "references, shipped or summaries",
     )
     home = os.environ.get("TEXTMILL_DATA", "data")
     parser.add_argument("--data", type=Path, default=Path(home), help="the folder of data sets")
@@ -88,6 +89,10 @@ def of_another_table(args: argparse.Namespace, parser: argparse.ArgumentParser) 
     places = args.data.resolve(), args.out.resolve(), args.page
     if args.jobs == ["linear"]:
         bar.main(*places, measured=not args.table)
+    elif args.jobs[:1] == ["comparison"]:
+        places = *places[:2], comparison.PAGE if args.page == PAGE else args.page
+        names, seeds = args.jobs[1:], args.seeds or 3
+        end(comparison.main(*places, seeds=seeds, names=names, measured=not args.table))
     elif args.jobs == ["few"]:
         few.main(*places, seeds=args.seeds or 5, measured=not args.table)
     elif args.jobs == ["intents"]:

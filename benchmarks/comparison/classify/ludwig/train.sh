@@ -1,0 +1,1 @@
+ludwig train --dataset train.csv --config config.yaml

@@ -1,0 +1,2 @@
+textmill new train.csv
+textmill train train.yaml --run-dir model

@@ -1,0 +1,1 @@
+textmill predict model new.csv --output answers.csv

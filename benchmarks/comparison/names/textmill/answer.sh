@@ -1,0 +1,1 @@
+textmill predict model new.conll > answers.txt

@@ -1,0 +1,2 @@
+textmill new train.conll
+textmill train train.yaml --run-dir model

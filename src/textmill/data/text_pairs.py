@@ -213,11 +213,11 @@ class TextPairs(Component, Batched):
             setting = f"{ingredient}.max_bad_rows"
             if not self.is_held_out:  # the training side tells them
                 tell_left_out(table.bad_rows, table.count, setting=setting, name=self.name)
+                if table.notes.above:
+                    lines = f"{table.notes.above} line{'s' * (table.notes.above > 1)}"
+                    LOG.info("%s: %s above the header: left out.", self.name, lines)
             if table.notes.left_out:
                 LOG.info("%s: %d lines are no tokens: left out.", self.name, table.notes.left_out)
-            if table.notes.above:
-                lines = f"{table.notes.above} line{'s' * (table.notes.above > 1)}"
-                LOG.info("%s: %s above the header: left out.", self.name, lines)
             if table.notes.same_ids:
                 LOG.warning(
                     "%s: %d of the questions have the id of one before them, the first %r; all "

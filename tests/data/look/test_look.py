@@ -96,8 +96,10 @@ def test_columns_can_be_named_and_an_error_lists_them_all(tmp_path):
         seen(path, label="note")  # it is not taken for the text, too
     with pytest.raises(UserError, match=r"'note' is named for the text and for the label"):
         seen(path, text="note", label="1")
-    with pytest.raises(UserError, match=r"no column 'three'.*'two' \(2 labels\)"):
+    with pytest.raises(UserError, match=r"no column 'three'\. There are.*'two' \(2 labels\)"):
         seen(path, label="three")
+    with pytest.raises(UserError, match=r"no column 'Notes'\. Is 'note' meant\? There are 'n'"):
+        seen(path, text="Notes")
     path.write_text("only texts\nare in\nthis file\n" * 9)
     with pytest.raises(UserError, match=r"Name it: --text COLUMN"):
         seen(path)

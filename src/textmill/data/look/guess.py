@@ -1,5 +1,6 @@
 """Which column of a sample is what: by names, by values, and by what the texts tell of them."""
 
+import difflib
 import itertools
 import math
 import random
@@ -317,7 +318,10 @@ def _named(every: Sequence[SeenColumn], name: str) -> SeenColumn:
     for column in every:
         if plain_name(name) in (plain_name(column.name), str(column.number)):
             return column
-    raise UserError(f"There is no column {name!r}. There are {_list(every)}.")
+    names = {plain_name(column.name): column.name for column in every}
+    near = difflib.get_close_matches(plain_name(name), names, n=1)
+    meant = f" Is {names[near[0]]!r} meant?" if near else ""
+    raise UserError(f"There is no column {name!r}.{meant} There are {_list(every)}.")
 
 
 def _nothing(every: Sequence[SeenColumn], what: str, option: str) -> UserError:

@@ -21,3 +21,15 @@ def test_rows_and_values_are_written_by_the_names_of_their_data(tmp_path, monkey
     assert written == {"valid_data": {"loss": "NaN", "accuracy": 0.5}}
     assert main(["evaluate", "run", "--values", str(tmp_path)]) == 2
     assert f"--values {tmp_path}: it is a folder." in capsys.readouterr().err
+
+
+def test_a_file_may_be_named_by_itself(tmp_path, monkeypatch, capsys):
+    asked = list[list[str]]()
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "new.csv").touch()
+    monkeypatch.setattr(
+        "textmill.runs.load_run.evaluate", lambda _, words, **__: asked.append(words) or {}
+    )
+    assert main(["evaluate", "run", "new.csv", "valid_data.header=true"]) == 0
+    assert main(["evaluate", "run", "other.csv"]) == 0
+    assert asked == [["valid_data.path=new.csv", "valid_data.header=true"], ["other.csv"]]

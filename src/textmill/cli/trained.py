@@ -12,11 +12,11 @@ from textmill.runtime.logging import log_to_stderr, printable
 def add_evaluate(parser: argparse.ArgumentParser) -> None:
     parser.description = (
         "Evaluates the best checkpoint of a run on its valid_data and test_data, or on "
-        "other data: textmill evaluate RUN valid_data.path=other.tsv"
+        "other data: textmill evaluate RUN other.tsv"
     )
     add_run(parser)
     add_precision(parser)
-    add_words(parser, "settings of valid_data and test_data")
+    add_words(parser, "a file of rows; settings of valid_data and test_data")
     parser.add_argument(
         "--predictions", metavar="FILE", help="write each row with its prediction, as JSON lines"
     )
@@ -35,7 +35,8 @@ def run_evaluate(args: argparse.Namespace) -> int:
     from textmill.runs.load_run import evaluate
     from textmill.runtime.files import write_atomic
 
-    found = evaluate(args.run, args.words, **run_options(args))
+    words = [f"valid_data.path={word}" if _is_file(word) else word for word in args.words]
+    found = evaluate(args.run, words, **run_options(args))
     for name, evaluation in found.items():
         print(f"{name} ({len(evaluation.rows):,} answered rows)")
         whole = {n: value for n, value in evaluation.values.items() if not is_of_label(n)}
@@ -52,6 +53,10 @@ def run_evaluate(args: argparse.Namespace) -> int:
         values = {name: json_value(dict(of.values)) for name, of in found.items()}
         write_atomic(Path(args.values), json.dumps(values, ensure_ascii=False, indent=2) + "\n")
     return 0
+
+
+def _is_file(word: str) -> bool:
+    return "=" not in word and Path(word).exists()
 
 
 def add_calibrate(parser: argparse.ArgumentParser) -> None:

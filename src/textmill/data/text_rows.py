@@ -28,6 +28,9 @@ class TextRows(TextPairs):
         """Columns of spans of characters, as 16:24:time,39:57:day, each with the column of the text
         that they are in: as {tags: words}. They are read as tags: O, B-time and I-time, one for
         each word; an empty cell has none."""
+        read_as: dict[str, dict[str, str]] | None = None
+        """Cells of a column that are read as others, as {label: {Biling: Billing}}: what is another
+        spelling of the same."""
         group_by: str | None = None
         """Column of what rows of one session share, such as the id of a conversation: such rows,
         one after the other, become one row, whose other columns are lists. null: a row is a row."""
@@ -51,8 +54,9 @@ class TextRows(TextPairs):
 
     @override
     def _whole_format(self) -> RowFormat:
-        spans, session = self.config.spans, self.config.group_by
-        layout = spans_format(self._layout, spans) if spans else self._layout
+        config, session = self.config, self.config.group_by
+        layout = spans_format(self._layout, config.spans) if config.spans else self._layout
+        layout = respelled_format(layout, config.read_as) if config.read_as else layout
         return layout if session is None else sessions_format(layout, session)
 
 
@@ -102,3 +106,36 @@ def spans_format(inner: RowFormat, spans: Mapping[str, str]) -> SpansFormat:
         raise UserError("spans: a conll file has tags of words, and no spans; leave spans out.")
     required = tuple(name for name in inner.required if name not in spans)
     return SpansFormat(inner.columns, required, replace(inner, required=required), dict(spans))
+
+
+@dataclass(frozen=True)
+class RespelledFormat(RowFormat):
+    """Another format, of which some cells are read as others; made by `respelled_format`."""
+
+    inner: RowFormat
+    read_as: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+
+    @property
+    @override
+    def has_header(self) -> bool:
+        return self.inner.has_header
+
+    @override
+    def rows(self, scan: Scan, *, whole: bool) -> Iterator[Found]:
+        spelled = [self.read_as.get(name, {}) for name in self.columns]
+        for line, row in self.inner.rows(scan, whole=False):
+            if isinstance(row, BadRow | list):
+                yield line, row
+            else:
+                pairs = zip(spelled, row, strict=True)
+                yield line, tuple([others.get(cell, cell) for others, cell in pairs])
+
+
+def respelled_format(inner: RowFormat, read_as: Mapping[str, Mapping[str, str]]) -> RespelledFormat:
+    """A format whose cells of some columns are read as others, by column and cell."""
+    for name in read_as:
+        if name not in inner.columns:
+            raise UserError(
+                f"read_as: wanted names of columns ({', '.join(inner.columns)}), found {name!r}."
+            )
+    return RespelledFormat(inner.columns, inner.required, inner, dict(read_as))

@@ -50,6 +50,7 @@ def file_recipe(
         place = sample.place(at)
         place = {"words": 0, "tags": -1}[role] if is_conll else place
         rows.append((f"    {role}: {yaml_word(place)}", guess.reasons.get(role, "")))
+    rows += _spellings(facts)
     if facts.may_lack:
         rows.append(("  optional: [label]", "rows without any of the labels"))
     rows.append((f"  holdout: {facts.holdout}", "share of the rows that measures the answers"))
@@ -63,6 +64,22 @@ def file_recipe(
         note = "a cell has several labels; if it is one label, leave this line out"
         rows.append((f"labels: {{multiple: true{separator}}}", note))
     return "".join(f"{line}{_comment(note)}\n" for line, note in rows)
+
+
+def _spellings(facts: Facts) -> list[tuple[str, str]]:
+    """Labels that are read as others; those that only look mistyped are to be uncommented."""
+    if not facts.respelled and not facts.misspelled:
+        return []
+    mark = "" if facts.respelled else "# "  # a key without a value would be null
+    said = "spellings of one label" if facts.respelled else "labels that look mistyped"
+    rows = [(f"  {mark}read_as:", said), (f"  {mark}  label:", "")]
+    for name, near in facts.respelled.items():
+        rows.append((f"      {yaml_word(name)}: {yaml_word(near)}", ""))
+    for name, near in facts.misspelled.items():
+        count = f"{facts.labels[name]:,} row{'s' * (facts.labels[name] != 1)}"
+        line = f"      # {yaml_word(name)}: {yaml_word(near)}"
+        rows.append((line, f"{count}; if it is mistyped, take the first # away"))
+    return rows
 
 
 def _comment(note: str) -> str:

@@ -8,13 +8,16 @@ from pathlib import Path
 
 import pytest
 import xlsxwriter
+import yaml
 
 from tests.data.look.generated_tables import rows_of, written
 from textmill.data.look import sample as sample_module
 from textmill.data.look.facts import facts_of
 from textmill.data.look.guess import Guess, guess, told_by
 from textmill.data.look.sample import Sample, look_at, sample_of_rows
+from textmill.data.text_rows import TextRows
 from textmill.errors import DataError, UserError
+from textmill.recipes.file_recipe import file_recipe
 from textmill.text.columns.numbers import number_in
 
 
@@ -190,6 +193,28 @@ def test_several_codes_are_labels_and_stars_in_words_are_numbers():
     for other in ("4/10", "6/5", "4 stars, or 5", "/5", "1/5/26"):
         with pytest.raises(DataError):
             number_in(other, "stars", 0)
+
+
+def test_other_spellings_of_a_label_are_read_as_it_and_mistyped_ones_by_a_word(tmp_path):
+    (path := tmp_path / "a.csv").write_text(
+        "text,kind\n"
+        + "".join(f"the words of row {n},{'Billing' if n % 2 else 'Delivery'}\n" for n in range(60))
+        + "some other words,BILLING\nand these words,billing \nwords again,Delivry\n"
+    )
+    sample, found = seen(path)
+    facts = facts_of(sample, found)
+    assert facts.respelled == {"BILLING": "Billing", "billing ": "Billing"}
+    recipe = file_recipe(path, sample, found, facts)
+    for text, mistyped in ((recipe, {"Delivry": 1}), (recipe.replace("      # ", "      "), {})):
+        settings = yaml.safe_load(text)["train_data"]
+        data = TextRows.Config(**settings | {"path": path, "holdout": 0.0}).build()
+        wanted = {"Billing": 32, "Delivery": 31 - len(mistyped), **mistyped}
+        assert Counter(row["label"] for row in data) == wanted
+    assert facts.labels == {"Billing": 32, "Delivery": 30, "Delivry": 1}
+    with pytest.raises(UserError, match=r"read_as: wanted names of columns \(text\), found 'kind'"):
+        TextRows.Config(
+            path=path, columns=("text",), header=True, read_as={"kind": {}}
+        ).build().read()
 
 
 def test_of_a_long_file_rows_of_all_parts_are_looked_at(tmp_path, monkeypatch):

@@ -7,7 +7,7 @@ import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -42,6 +42,8 @@ class Facts:
         bad: Rows that cannot be used, of ``total``.
         holdout: Share of the rows that a recipe holds out.
         may_lack: Whether rows without any of several labels are used.
+        respelled: Labels that differ from others by case and spaces alone, each with the other one.
+        misspelled: Labels that are likely mistyped, each with the one that is likely meant.
     """
 
     lines: Sequence[Fact]
@@ -51,6 +53,8 @@ class Facts:
     total: int
     holdout: float
     may_lack: bool
+    respelled: Mapping[str, str] = field(default_factory=dict)
+    misspelled: Mapping[str, str] = field(default_factory=dict)
 
 
 def facts_of(sample: Sample, guess: Guess) -> Facts:
@@ -62,6 +66,10 @@ def facts_of(sample: Sample, guess: Guess) -> Facts:
     rows, lines = [read[number] for number in good], [sample.lines[number] for number in good]
     texts = [_folded(*(row[n] for n in guess.columns if n not in TARGETS)) for row in rows]
     labels = _labels_of(rows, guess)
+    is_one = "label" in guess.columns and guess.separator is None
+    alike = alike_labels(labels) if is_one else {}
+    respelled = {name: near for name, near in alike.items() if _folded(name) == _folded(near)}
+    misspelled = {name: near for name, near in alike.items() if name not in respelled}
     total = len(read) + len(sample.broken) + len(sample.totals)
     share = SHARE if len(rows) >= FEW else FEW_ROWS
     above = f"left out: {' / '.join(sample.above)}"
@@ -75,12 +83,25 @@ def facts_of(sample: Sample, guess: Guess) -> Facts:
         facts += _told(what, [sample.lines[number] for number in numbers], "left out")
     facts += _repeated(rows, lines)
     if "label" in guess.columns:
-        facts += _of_labels(rows, lines, texts, labels)
+        facts += _of_labels(rows, lines, texts, labels, respelled)
     facts += _held_out(guess, share, rows, lines, texts)
     facts += _of_texts(texts)
     shown = [{name: _short(cell) for name, cell in row.items()} for row in rows[:SHOWN]]
     may_lack = not all(row.get("label", "-").strip() for row in rows)
-    return Facts(facts, labels, shown, total - len(rows), total, share, may_lack)
+    known = Counter[str]()
+    for name, count in labels.items():
+        known[respelled.get(name, name)] += count
+    return Facts(
+        lines=facts,
+        labels=dict(known.most_common()),
+        shown=shown,
+        bad=total - len(rows),
+        total=total,
+        holdout=share,
+        may_lack=may_lack,
+        respelled=respelled,
+        misspelled=misspelled,
+    )
 
 
 def _looked_at(sample: Sample) -> str:
@@ -138,12 +159,16 @@ def _repeated(rows: Sequence[Row], lines: Sequence[int]) -> list[Fact]:
 
 
 def _of_labels(
-    rows: Sequence[Row], lines: Sequence[int], texts: Sequence[str], labels: Mapping[str, int]
+    rows: Sequence[Row],
+    lines: Sequence[int],
+    texts: Sequence[str],
+    labels: Mapping[str, int],
+    respelled: Mapping[str, str],
 ) -> Iterator[Fact]:
     """Texts with two labels, labels that look mistyped, labels of one row."""
     given = defaultdict[str, dict[str, int]](dict)
     for text, row, line in zip(texts, rows, lines, strict=True):
-        given[text].setdefault(row["label"], line)
+        given[text].setdefault(respelled.get(row["label"], row["label"]), line)
     odd = [[*each.items()] for each in given.values() if len(each) > 1]
     if odd:
         (one, at), (other, there), *_ = odd[0]
@@ -151,8 +176,10 @@ def _of_labels(
         yield "texts with two labels", f"{len(odd):,}", note
     for label, near in itertools.islice(alike_labels(labels).items(), MOST_ALIKE):
         note = f"near {near!r} ({labels[near]:,} rows): a typing mistake?"
+        if label in respelled:
+            note = f"read as {near!r} ({labels[near]:,} rows)"
         yield f"label {label!r}", f"{labels[label]:,}", note
-    alone = [name for name, count in labels.items() if count == 1]
+    alone = [n for n, count in labels.items() if count == 1 and n not in respelled]
     if alone:
         note = f"hardly to be learnt: {', '.join(alone[:4])}{', ...' * (len(alone) > 4)}"
         yield "labels of one row", f"{len(alone):,}", note

@@ -41,7 +41,7 @@ def test_a_file_becomes_a_model_by_one_command(tickets, capsys):
     assert out.splitlines()[-1].startswith("run: runs/")
     assert err.count("are bad and left out") == 1
     lines = (tickets / "tickets.yaml").read_text().splitlines()
-    settings = [line.partition("  #")[0] for line in lines if line[0] != "#"]
+    settings = [line.partition("  #")[0] for line in lines if line.lstrip()[0] != "#"]
     assert settings == [
         "recipe: classification/ngrams", "train_data:", "  path: tickets.csv",
         "  encoding: cp1252", '  delimiter: ";"', "  header: true", "  columns:",

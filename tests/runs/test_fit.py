@@ -63,7 +63,9 @@ def test_a_command_looks_tries_and_says_why(rows, capsys):
     assert main(["predict", "here/ngrams", "tickets.csv", "--output", "answers.csv"]) == 0
 
 
-def test_a_frame_is_trained_on_answered_and_measured_by_its_own_names(rows, monkeypatch, tmp_path):
+def test_a_frame_is_trained_on_answered_and_measured_by_its_own_names(
+    rows, monkeypatch, tmp_path, caplog
+):
     monkeypatch.setenv("TEXTMILL_CACHE", str(tmp_path / "cache"))
     frame = pandas.DataFrame(
         {"Said": [r["text"] for r in rows], "Kind": [r["label"] for r in rows]}
@@ -82,6 +84,12 @@ def test_a_frame_is_trained_on_answered_and_measured_by_its_own_names(rows, monk
     assert len(shown.splitlines()) < 25
     with pytest.raises(DataError, match="Row 0: the column 'label' is missing"):
         predictor.evaluate(frame[["Said"]])
+    empty = pandas.DataFrame({"Said": [None, "Where?"], "Kind": ["Billing", float("nan")]})
+    held = predictor.evaluate(pandas.concat([frame, empty]))
+    assert held.values == found.values
+    assert caplog.messages[-1].startswith("2 of 242 rows lack a text or an answer, and are not")
+    with pytest.raises(DataError, match="Row 0 lacks a text or an answer, and so do all others"):
+        predictor.evaluate(empty)
     again = textmill.train("classification/ngrams", {"train_data": data})
     assert again.folder == run.folder
 

@@ -6,6 +6,7 @@ their functions nor the training files are needed.
 
 import copy
 import logging
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -133,7 +134,8 @@ class Predictor(RowPredictor):
 
         Args:
             rows: Mappings of columns, by the task's names for them or the training file's; or a
-                table, as in a call.
+                table, as in a call. Rows with None or NaN in place of a text or an answer are left
+                out, which a warning tells.
 
         Raises:
             DataError: A row lacks a column.
@@ -141,17 +143,30 @@ class Predictor(RowPredictor):
         Example:
             ``textmill.load("runs/sms/0a1b").evaluate(frame)`` shows a table of the values.
         """
-        cells = [self._measured(number, given) for number, given in enumerate(rows_in(rows))]
+        every = [self._measured(number, given) for number, given in enumerate(rows_in(rows))]
+        cells = [row for row in every if row is not None]
+        if lacking := len(every) - len(cells):
+            first = every.index(None)
+            if not cells:
+                raise DataError(f"Row {first} lacks a text or an answer, and so do all others.")
+            LOG.warning(
+                "%s of %s rows lack a text or an answer, and are not measured; the first is row "
+                "%d (from 0).",
+                *(f"{lacking:,}", f"{len(every):,}", first),
+            )
         with self.computing():
             return evaluate(self.task, self.task.batches(cells, train=False, seed=0))
 
-    def _measured(self, number: int, given: Any) -> Row:
+    def _measured(self, number: int, given: Any) -> Row | None:
+        """A row with its answers as a file would have it; None if one of its cells is no value."""
         try:
             row = self.row(given)
             lacking = [name for name in self.task.text.target_columns if name not in row]
             if lacking:
                 raise DataError(f"the column '{lacking[0]}' is missing, which has the answers.")
-            used = (name for name in self.task.text.columns if name in row)
+            used = [name for name in self.task.text.columns if name in row]
+            if any(_is_missing(row[name]) for name in used):
+                return None
             return {name: cell_of(row[name]) for name in used}
         except (CellError, DataError) as error:
             raise DataError(f"Row {number}: {error}") from error
@@ -205,6 +220,12 @@ class Predictor(RowPredictor):
     @override
     def answer_class(self) -> Any:
         return self.task.answer_class
+
+
+def _is_missing(value: Any) -> bool:
+    """Whether a cell is no value: None, NaN, or what pandas has in their place."""
+    is_nan = isinstance(value, float) and math.isnan(value)
+    return value is None or is_nan or type(value).__name__ in ("NAType", "NaTType")
 
 
 class NeedsCodeError(CodeNotAllowedError):

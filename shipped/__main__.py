@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from shipped import references
+from shipped import languages, references
 from textmill.pipelines.find_model import SHIPPED
 from textmill.runtime.files import new_folder
 
@@ -71,6 +71,14 @@ MODELS = (
         ("valid_data=null", "trainer.selection.metric=loss"),
         lambda data: references.rows(references.read(data)),
     ),
+    ShippedModel(
+        "language-identifier",
+        "classification/ngrams",
+        ("valid_data=null", "trainer.costs=[1.0]", "trainer.folds=2", "tokenizer.vocab_size=40000"),
+        lambda data: languages.rows(languages.read(data)),
+        file="train.tsv",
+        quantize="int8",
+    ),
 )
 
 
@@ -86,11 +94,24 @@ def planned(model: ShippedModel) -> dict[str, Any]:
 def make(model: ShippedModel, lines: Iterable[str], out: Path) -> Path:
     """Trains a model and exports it into a folder, with its recipe and its notice."""
     import textmill
+
+    content, target = "".join(lines).encode(), out.resolve() / model.name
+    # The names of its files are relative, so that nothing says where it was made.
+    with tempfile.TemporaryDirectory(prefix="textmill-shipped-") as folder, chdir(folder):
+        Path(model.file).write_bytes(content)
+        textmill.train(model.experiment, model.words, run_dir="run")
+        pack(model, content, target)
+    return target
+
+
+def pack(model: ShippedModel, content: bytes, target: Path) -> None:
+    """Exports the run in the folder ``run``, which has learnt from this content."""
     from textmill.exported.formats import ExportSettings
     from textmill.exported.manifest import MANIFEST, read, seal_folder
     from textmill.runs.export import export
 
-    content, target = "".join(lines).encode(), out.resolve() / model.name
+    form = ExportSettings(format="onnx", quantize=model.quantize)
+    made = export("run", form, out="export", device="cpu").folder
     recipe = {
         "experiment": model.experiment,
         "settings": list(model.settings),
@@ -98,23 +119,16 @@ def make(model: ShippedModel, lines: Iterable[str], out: Path) -> Path:
         "rows_sha256": hashlib.sha256(content).hexdigest(),
         "planned": planned(model),
     }
-    # The names of its files are relative, so that nothing says where it was made.
-    with tempfile.TemporaryDirectory(prefix="textmill-shipped-") as folder, chdir(folder):
-        Path(model.file).write_bytes(content)
-        textmill.train(model.experiment, model.words, run_dir="run")
-        form = ExportSettings(format="onnx", quantize=model.quantize)
-        made = export("run", form, out="export", device="cpu").folder
-        facts = vars(read(made))
-        del facts["files"]
-        text = json.dumps(recipe, indent=1) + "\n"
-        (made / RECIPE).write_text(text, encoding="utf-8", newline="\n")
-        shutil.copyfile(model.notice, made / NOTICE)
-        (made / MANIFEST).unlink()
-        seal_folder(made, facts)
-        target.parent.mkdir(parents=True, exist_ok=True)
-        with new_folder(target, replace=True) as final:
-            shutil.copytree(made, final, dirs_exist_ok=True)
-    return target
+    facts = vars(read(made))
+    del facts["files"]
+    text = json.dumps(recipe, indent=1) + "\n"
+    (made / RECIPE).write_text(text, encoding="utf-8", newline="\n")
+    shutil.copyfile(model.notice, made / NOTICE)
+    (made / MANIFEST).unlink()
+    seal_folder(made, facts)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with new_folder(target, replace=True) as final:
+        shutil.copytree(made, final, dirs_exist_ok=True)
 
 
 def main(words: Sequence[str] | None = None) -> int:

@@ -22,6 +22,7 @@ from benchmarks.results import (
     comparison,
     few,
     intents,
+    languages,
     papers,
     pretrained,
     pytext,
@@ -52,8 +53,8 @@ def main(words: Sequence[str] | None = None, declared: Sequence[Job] = JOBS) -> 
         "jobs",
         nargs="*",
         metavar="JOB",
-        help="names, families, comparison, few, intents, linear, papers, pretrained, pytext, "
-        "references, shipped or summaries",
+        help="names, families, comparison, few, intents, languages, linear, papers, pretrained, "
+        "pytext, references, shipped or summaries",
     )
     home = os.environ.get("TEXTMILL_DATA", "data")
     parser.add_argument("--data", type=Path, default=Path(home), help="the folder of data sets")
@@ -99,6 +100,8 @@ def of_another_table(args: argparse.Namespace, parser: argparse.ArgumentParser) 
         intents.main(*places, seeds=args.seeds or 3, measured=not args.table)
     elif args.jobs[:1] == ["pytext"]:
         pytext.main(args.data.resolve(), args.page, names=args.jobs[1:])
+    elif args.jobs == ["languages"]:
+        languages.main(args.data.resolve(), args.page)
     elif args.jobs == ["papers"]:
         papers.main(args.data.resolve(), args.page)
     elif args.jobs == ["references"]:

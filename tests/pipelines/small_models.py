@@ -72,6 +72,24 @@ def mentions_run():
     return tagging_run("tagging/ner/local", "mentions", tagged)
 
 
+LANGUAGES = [
+    ("de", "Der alte Baum."),
+    ("de", "Die Netze sind tief."),
+    ("en", "The old tree."),
+    ("en", "The nets are deep."),
+]
+
+
+@cache
+def languages_run():
+    """A run that tells two languages apart."""
+    path = folder() / "languages.tsv"
+    path.write_text("".join(f"{code}\t{text}\n" for code, text in LANGUAGES * 4))
+    words = [f"{name}.path={path}" for name in ("train_data", "valid_data")]
+    words += ["trainer.costs=[1.0]", "trainer.folds=2", *SILENT]
+    return textmill.train("classification/ngrams", words, run_dir=folder() / "languages").folder
+
+
 @cache
 def written_summaries_run():
     """Summaries that the model writes; what they say is of no matter."""

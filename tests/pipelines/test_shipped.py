@@ -12,9 +12,10 @@ from pathlib import Path
 import pytest
 
 from examples.prepare_references import Field
-from shipped.__main__ import ALIKE, MODELS, NOTICE, RECIPE, make, planned
+from shipped.__main__ import MODELS, NOTICE, RECIPE, make, planned
+from shipped.languages import LENGTHS, pieces
 from shipped.references import another_way, rows
-from tests.pipelines.small_models import REFERENCES, tags_in
+from tests.pipelines.small_models import LANGUAGES, REFERENCES, tags_in
 from textmill.exported.manifest import read
 from textmill.pipelines import ReferenceParser
 from textmill.pipelines.find_model import SHIPPED, find_model
@@ -124,16 +125,32 @@ def test_articles_are_written_another_way_with_a_tag_for_each_word():
     assert glued
 
 
-def test_the_same_rows_make_the_same_bytes(model, tmp_path):
+def small_references():
     known = [
         [Field(tag, word) for word, tag in zip(text.split(), tags_in(tags), strict=True)]
         for text, tags in REFERENCES
     ]
-    quick = ("trainer.max_steps=3", "trainer.evaluate_every=3 steps", "train_data.batch_size=2")
-    small = replace(
-        model, experiment=f"{model.experiment}/local", settings=(*model.settings, *quick)
-    )
-    made = [make(small, rows(known), tmp_path / name) for name in ("one", "two")]
+    return rows(known)
+
+
+QUICK = {
+    "reference-parser": (
+        "tagging/references/local",
+        ("trainer.max_steps=3", "trainer.evaluate_every=3 steps", "train_data.batch_size=2"),
+        small_references,
+    ),
+    "language-identifier": (
+        "classification/ngrams/local",
+        (),
+        lambda: [f"{code}\t{text}\n" for code, text in LANGUAGES * 10],
+    ),
+}
+
+
+def test_the_same_rows_make_the_same_bytes(model, tmp_path):
+    experiment, quick, lines = QUICK[model.name]
+    small = replace(model, experiment=experiment, settings=(*model.settings, *quick))
+    made = [make(small, lines(), tmp_path / name) for name in ("one", "two")]
     files = [
         {
             path.relative_to(folder): path.read_bytes()
@@ -145,4 +162,15 @@ def test_the_same_rows_make_the_same_bytes(model, tmp_path):
     assert files[0] == files[1]
     assert len(files[0]) >= 5
     assert not any(str(tmp_path).encode() in content for content in files[0].values())
-    assert set(ALIKE) >= {"OMP_NUM_THREADS"}
+
+
+def test_texts_are_cut_into_pieces_between_words():
+    text = "one two three four five six seven eight nine ten eleven twelve " * 20
+    some = [*pieces(random.Random(0), text, "en")]
+    assert " ".join(some) == text.strip()
+    lengths = [len(piece) for piece in some[:-1]]
+    assert min(lengths) >= LENGTHS[0]
+    assert max(lengths) < LENGTHS[1] + len(" eleven")
+    assert "".join(pieces(random.Random(0), "\u99c5\u306f\u3069\u3053" * 50, "ja")) == (
+        "\u99c5\u306f\u3069\u3053" * 50
+    )

@@ -51,6 +51,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "textmill.cli.pipelines",
         "find the data sets that papers mention, by a model at hand",
     ),
+    "identify-language": (
+        "textmill.cli.pipelines",
+        "name the languages of texts, by a model at hand",
+    ),
     "ensemble": ("textmill.cli.trained", "join finished runs into one that answers by their mean"),
     "embed": ("textmill.cli.embed", "write the vectors of texts, by a run or a pretrained encoder"),
     "export": (

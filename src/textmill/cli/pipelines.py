@@ -130,6 +130,16 @@ def add_find_datasets(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_identify_language(parser: argparse.ArgumentParser) -> None:
+    add_command(
+        parser,
+        "language-identifier",
+        "Names the language of texts by its code, as ISO 639-1 has it: of each line of a text "
+        "file, or of what is piped in; of a PDF its abstract and body. As JSON with its "
+        "probability.",
+    )
+
+
 def add_command(parser: argparse.ArgumentParser, pipeline: str, about: str) -> None:
     """Describes the command of a pipeline, and adds the options that all have."""
     parser.description = (

@@ -135,7 +135,8 @@ class NgramScores(Component, nn.Module):
         """
         if torch.compiler.is_exporting():
             ids, values = self.padded(*texts[::2])
-            scores = self.bias + (self.table[ids] * values[..., None]).sum(dim=1)
+            weights = F.embedding(ids, self.table)  # Gather, which int8 exports make smaller
+            scores = self.bias + (weights * values[..., None]).sum(dim=1)
         else:
             rows, ids, values = self.values(*texts[::2])
             order = torch.argsort(rows, stable=True)

@@ -10,6 +10,8 @@ if TYPE_CHECKING:
     from textmill.pipelines.find_model import models_home as models_home
     from textmill.pipelines.given_text import GivenText as GivenText
     from textmill.pipelines.given_text import PlacedSpan as PlacedSpan
+    from textmill.pipelines.language_identifier import IdentifiedLanguage as IdentifiedLanguage
+    from textmill.pipelines.language_identifier import LanguageIdentifier as LanguageIdentifier
     from textmill.pipelines.pipeline import Pipeline as Pipeline
     from textmill.pipelines.pipeline import PipelineResult as PipelineResult
     from textmill.pipelines.reference_parser import ParsedReference as ParsedReference

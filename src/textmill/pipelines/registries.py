@@ -9,6 +9,7 @@ pipelines = Registry(
     "pipeline",
     {
         "textmill.pipelines.dataset_mentions": ["dataset-mentions"],
+        "textmill.pipelines.language_identifier": ["language-identifier"],
         "textmill.pipelines.reference_parser": ["reference-parser"],
         "textmill.pipelines.summarizer": ["summarizer"],
     },

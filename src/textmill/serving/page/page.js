@@ -171,6 +171,7 @@ function result(found) {
     page: whole || span.page !== found.page ? span.page : undefined,
   }));
   const text = marked(found.text, spans);
+  if (found.language) parts.push(made("p", found.language, "first"), made("p", `${percent(found.score)} sure`, "score"));
   if (!whole) return [...parts, text, ...(found.fields ? [fields(found.fields)] : [])];
   if (found.summary !== undefined) parts.push(made("p", found.summary || "(an empty text)", "first"));
   if (found.names !== undefined) parts.push(names(found.names, found.spans));

@@ -21,6 +21,7 @@ from benchmarks.results import (
     bar,
     comparison,
     few,
+    gallery,
     intents,
     languages,
     papers,
@@ -53,8 +54,8 @@ def main(words: Sequence[str] | None = None, declared: Sequence[Job] = JOBS) -> 
         "jobs",
         nargs="*",
         metavar="JOB",
-        help="names, families, comparison, few, intents, languages, linear, papers, pretrained, "
-        "pytext, references, shipped or summaries",
+        help="names, families, comparison, few, gallery, intents, languages, linear, papers, "
+        "pretrained, pytext, references, shipped or summaries",
     )
     home = os.environ.get("TEXTMILL_DATA", "data")
     parser.add_argument("--data", type=Path, default=Path(home), help="the folder of data sets")
@@ -98,6 +99,9 @@ def of_another_table(args: argparse.Namespace, parser: argparse.ArgumentParser) 
         few.main(*places, seeds=args.seeds or 5, measured=not args.table)
     elif args.jobs == ["intents"]:
         intents.main(*places, seeds=args.seeds or 3, measured=not args.table)
+    elif args.jobs[:1] == ["gallery"]:
+        where = gallery.PAGE if args.page == PAGE else args.page
+        gallery.main(*places[:2], where, names=args.jobs[1:], measured=not args.table)
     elif args.jobs[:1] == ["pytext"]:
         pytext.main(args.data.resolve(), args.page, names=args.jobs[1:])
     elif args.jobs == ["languages"]:

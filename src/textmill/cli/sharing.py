@@ -105,7 +105,9 @@ def add_pull(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "folder", nargs="?", help="the folder to make (default: the last part of the address)"
     )
-    parser.add_argument("--overwrite", action="store_true", help="replace a folder that is there")
+    parser.add_argument(
+        "--overwrite", action="store_true", help="replace a run or an export that is there"
+    )
 
 
 def run_pull(args: argparse.Namespace) -> int:

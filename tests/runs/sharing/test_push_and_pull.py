@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import fsspec
@@ -136,6 +137,73 @@ def test_places_that_hold_something_else_are_refused(run, tmp_path):
     with pytest.raises(UserError, match="another model"):
         push(run, str(tmp_path / "place"))
     push(run, str(tmp_path / "place"), overwrite=True)
+
+
+def test_only_a_model_gives_way_to_what_is_pulled(run, tmp_path, monkeypatch):
+    place, empty = tmp_path / "places" / "one", tmp_path / "empty"
+    push(run, str(place))
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "thesis.tex").write_text("x")
+    shutil.copytree(run, tmp_path / "around")
+    shutil.copytree(place, tmp_path / "around" / "place")
+    for source, target in (
+        (place, "mine"),
+        (place, "places"),
+        (tmp_path / "around/place", "around"),
+    ):
+        before = files_in(tmp_path / target)
+        with pytest.raises(UserError, match="Name another folder"):
+            pull(str(source), tmp_path / target, overwrite=True)
+        assert files_in(tmp_path / target) == before
+    empty.mkdir()
+    monkeypatch.chdir(empty)
+    with pytest.raises(UserError, match="in which you"):
+        pull(str(place), ".")
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "link").symlink_to(empty)
+    pull(str(place), tmp_path / "link")
+    assert (tmp_path / "link").is_symlink()
+    assert (empty / LISTED).is_file()
+
+
+def test_a_folder_is_not_pushed_into_itself(run, tmp_path):
+    push(run, str(tmp_path / "place"), rows=True)
+    pulled = pull(str(tmp_path / "place"), tmp_path / "pulled")
+    before = files_in(pulled)
+    for address in (pulled, pulled / "inside"):
+        with pytest.raises(UserError, match="in the folder that is pushed"):
+            push(pulled, str(address))
+    assert files_in(pulled) == before
+
+
+def test_hidden_files_are_not_pushed_and_no_repository_is_pulled(run, tmp_path):
+    (run / ".git").mkdir()
+    (run / ".git" / "config").write_text("[core]")
+    (run / ".env").write_text("TOKEN=1")
+    push(run, str(tmp_path / "place"), everything=True, rows=True)
+    assert not [name for name in files_in(tmp_path / "place") if name.startswith(".")]
+    listed = Pushed.read(tmp_path / "place")
+    entry = listed.files["run.json"]
+    listed = replace(listed, files={**listed.files, "a/.GIT/config": entry})
+    (tmp_path / "place" / LISTED).write_bytes(listed.to_bytes())
+    with pytest.raises(ShareError, match="of a repository"):
+        pull(str(tmp_path / "place"), tmp_path / "pulled")
+
+
+def test_a_pull_goes_on_after_one_of_another_model(run, tmp_path):
+    push(run, str(tmp_path / "place"))
+    half = tmp_path / ".pulled.part"
+    shutil.copytree(tmp_path / "place", half)
+    for path in half.rglob("*.json"):
+        path.write_text("of another")
+    assert textmill.load(pull(str(tmp_path / "place"), tmp_path / "pulled"))(TEXT)
+
+
+def test_a_license_that_no_card_would_have_is_refused(run, tmp_path):
+    (run / "README.md").write_text("# Mine\n")
+    with pytest.raises(UserError, match="license"):
+        push(run, str(tmp_path / "place"), license="mit")
+    assert not (tmp_path / "place").exists()
 
 
 def test_a_damaged_run_is_not_pushed(run, tmp_path):
@@ -286,13 +354,17 @@ def test_errors_say_what_to_do(run, tmp_path, monkeypatch, capsys):
     for asked, code, text in (
         (["push", str(tmp_path), "memory://a/b"], 2, "is not a run folder"),
         (["push", str(run), "nothing://a/b"], 2, "Protocol not known"),
+        (["push", str(run), ""], 2, "The address is empty"),
+        (["pull", "nothing://me:secret@a/b"], 2, "nothing://...@a/b"),
         (["push", str(run), "hf://only-a-name"], 2, "wanted hf://owner/name"),
         (["push", str(run), "memory://a/b", "--public"], 2, "is for a hub"),
         (["pull", "memory://never/there", str(tmp_path / "x")], 1, "nothing was pushed there"),
         (["pull", str(tmp_path / "never"), str(tmp_path / "x")], 1, "nothing was pushed there"),
     ):
         assert main(asked) == code, asked
-        assert text in capsys.readouterr().err
+        said = capsys.readouterr().err
+        assert text in said
+        assert "secret" not in said
     monkeypatch.setattr(stores.operations, "free", lambda folder: 10, raising=False)
     push(run, str(tmp_path / "place"))
     assert main(["pull", str(tmp_path / "place"), str(tmp_path / "x")]) == 1

@@ -6,12 +6,14 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
-from textmill.errors import StorageError, UserError, worded
+from textmill.checkpoint.run_seal import CONFIG
+from textmill.errors import InUseError, StorageError, UserError, worded
 from textmill.exported.manifest import is_export
 from textmill.runs.sharing.pushed import CARD, LARGEST_CARD, LISTED, Pushed, ShareError
 from textmill.runs.sharing.stores import Store, open_store
 from textmill.runtime.disk import operations
 from textmill.runtime.files import make_folder, new_folder, write_file
+from textmill.runtime.lock import owner_of
 
 LOG = logging.getLogger("textmill")
 
@@ -32,14 +34,15 @@ def pull(
         address: As for :func:`~textmill.runs.sharing.push.push`; on a hub ``@REVISION`` is a
             branch, a tag or a commit.
         folder: The folder to make; by default the last part of the address, here.
-        overwrite: Whether a folder that is there gives way.
+        overwrite: Whether a run or an export that is there gives way.
         progress: Called with the bytes that are done, and all bytes.
 
     Returns:
         The folder of a run or of an export.
 
     Raises:
-        UserError: The folder is there already, and is not what is at the address.
+        UserError: The folder is there already, and is not what is at the address; or it is no run
+            and no export, and never gives way.
         ShareError: The address cannot be reached, holds nothing whole, or a file is not as it was
             pushed.
         StorageError: There is no room.
@@ -49,22 +52,44 @@ def pull(
     listed = _listed(store)
     if os.path.lexists(target):
         if _is_there(target, listed):
-            LOG.info("%s is what %s has already.", target, address)
+            LOG.info("%s is what %s has already.", target, store.address)
             return target
-        if not overwrite:
-            way = worded("--overwrite", "overwrite=True")
-            raise UserError(
-                f"{target} is there already, and is not what {address} has. Name another folder, "
-                f"or let it be replaced: {way}."
-            )
-    make_folder(target.absolute().parent)
-    with new_folder(target, replace=overwrite, resume=True) as made:
+        _refuse_to_replace(target, store, overwrite=overwrite)
+    place = Path(os.path.realpath(target))  # "." has a name, and a link stays one
+    make_folder(place.parent)
+    with new_folder(place, replace=os.path.lexists(place), resume=True) as made:
         _bring(store, listed, made, progress)
-        if not is_export(made) and not all(
-            (made / n).is_file() for n in ("run.json", "config.yaml")
-        ):
-            raise ShareError(f"{address} holds no run and no export.")
+        if not _is_model(made):
+            raise ShareError(f"{store.address} holds no run and no export.")
     return target
+
+
+def _is_model(folder: Path) -> bool:
+    """Whether a folder is a run's or an export's."""
+    return is_export(folder) or all((folder / name).is_file() for name in (CONFIG, "run.json"))
+
+
+def _refuse_to_replace(target: Path, store: Store, *, overwrite: bool) -> None:
+    """Refuses a folder that must not give way: no model, in use, or around what is pulled."""
+    whole = target.resolve()
+    if any(each.is_relative_to(whole) for each in (Path.cwd(), store.folder) if each):
+        raise UserError(
+            f"{target} is the folder in which you or the address are. Name another folder."
+        )
+    if target.is_dir() and not any(target.iterdir()):
+        return
+    if not _is_model(target):
+        raise UserError(
+            f"{target} is there already, and is no run and no export. Name another folder."
+        )
+    if owner := owner_of(target):
+        raise InUseError(f"{target} is in use by {owner}. Pull when that has ended.")
+    if not overwrite:
+        way = worded("--overwrite", "overwrite=True")
+        raise UserError(
+            f"{target} is there already, and is not what {store.address} has. Name another folder, "
+            f"or let it be replaced: {way}."
+        )
 
 
 def _listed(store: Store) -> Pushed:

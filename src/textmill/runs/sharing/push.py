@@ -30,7 +30,6 @@ from textmill.runs.report.reporter import FILE as REPORT
 from textmill.runs.report.reporter import write_report
 from textmill.runs.sharing.pushed import CARD, LARGEST_CARD, LISTED, Pushed, unexpected
 from textmill.runs.sharing.stores import Store, open_store
-from textmill.runtime.files import LEFTOVER
 from textmill.runtime.lock import LOCK_FILE, owner_of
 from textmill.runtime.logging import LOG_FILE
 from textmill.runtime.sealed import FileEntry
@@ -106,10 +105,17 @@ def push(
         is_told = card.exists() and _came_without_rows(folder)
         if is_ours and not is_told and not is_export(run_of(folder.resolve())):
             write_card(folder, license=license, allow_code=allow_code)
+        elif license is not None:
+            raise UserError(
+                f"{worded('--license', 'license')}: {card} cannot be written anew, so it would not "
+                "have the license. Leave it out; name the license in that file yourself."
+            )
         if card.exists():
             files[CARD] = card
         local = _listed(folder, files)
         store = open_store(address, to_push=True, public=public)
+        if store.folder and store.folder.is_relative_to(folder.resolve()):
+            raise UserError(f"{store.address} is in the folder that is pushed. Name another place.")
         there, whole = store.pushed()
         _refuse_another(store, there, local, overwrite=overwrite)
         new = _with_edited_card(store, local) if there is None or whole else local
@@ -129,7 +135,7 @@ def push(
 
         if changed or not whole or new != there:
             store.put(changed, gone, new, there, tell)
-    return Brought(address, len(new.files), new.size, len(changed))
+    return Brought(store.address, len(new.files), new.size, len(changed))
 
 
 # -- what goes
@@ -197,7 +203,7 @@ def _needed(folder: Path, checkpoint: Path) -> list[str]:
 
 
 def _below(folder: Path, top: str) -> list[str]:
-    """The files below a part of a folder, without half-written ones and what is never taken."""
+    """The files below a part of a folder: none that is hidden, half-written or never taken."""
     place = folder / top
     found = [place] if place.is_file() else sorted(place.rglob("*"))
     names = [path.relative_to(folder) for path in found if path.is_file()]
@@ -205,7 +211,7 @@ def _below(folder: Path, top: str) -> list[str]:
         name.as_posix()
         for name in names
         if name.as_posix() not in NEVER
-        and not any(LEFTOVER.fullmatch(part) for part in name.parts)
+        and not any(part.startswith(".") for part in name.parts)
         and not (name.parts[0] == "export" and name.name in BESIDE)
     ]
 

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from typing_extensions import override
 
 from textmill.errors import RunError, UserError, worded
-from textmill.runtime.sealed import SealedFiles
+from textmill.runtime.sealed import FileEntry, SealedFiles
 
 LISTED = "pushed.json"
 """What a whole folder at an address has, and a pulled one keeps."""
@@ -40,6 +40,15 @@ class Pushed(SealedFiles):
     def size(self) -> int:
         """Bytes of all files."""
         return sum(entry.size for entry in self.files.values())
+
+    @override
+    @classmethod
+    def _entry(cls, name: str, value: Any) -> FileEntry:
+        if any(part.casefold() == ".git" for part in name.split("/")):
+            raise ShareError(
+                f"{cls.NAME}: {name[:80]!r} is of a repository, which may run programs"
+            )
+        return super()._entry(name, value)
 
     @override
     @classmethod

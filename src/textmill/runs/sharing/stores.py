@@ -21,6 +21,7 @@ from textmill.runtime.sealed import FileEntry
 LOG = logging.getLogger("textmill")
 
 HUB = "hf://"
+_PASSWORD = re.compile(r"(?<=://)[^/@\s]*:[^/@\s]*@")
 _OF_HUB = re.compile(r"hf://([\w.-]+/[\w.-]+)(?:@([^@]+))?", re.ASCII)
 BLOCK = 8 << 20
 """Bytes that are asked for at once."""
@@ -38,9 +39,19 @@ def asking(address: str) -> Iterator[None]:
     except TextmillError:
         raise
     except ImportError as error:  # fsspec says which package is missing
-        raise UserError(f"{address} needs another package: {error}.") from error
+        raise UserError(without_password(f"{address} needs another package: {error}.")) from error
     except Exception as error:
-        raise ShareError(f"{address}: {_why(error)}") from error
+        raise ShareError(without_password(f"{address}: {_why(error)}")) from error
+
+
+def without_password(text: str) -> str:
+    """A text without the names and passwords in its addresses.
+
+    Example:
+        >>> without_password("sftp://me:secret@host/runs: no permission")
+        'sftp://...@host/runs: no permission'
+    """
+    return _PASSWORD.sub("...@", text)
 
 
 def _why(error: Exception) -> str:
@@ -75,12 +86,12 @@ class Store:
     """
 
     def __init__(self, address: str, place: str | None = None) -> None:
-        self.address = address
+        self.address = without_password(address)
         try:
             from fsspec.core import url_to_fs
             from fsspec.utils import get_protocol
         except ModuleNotFoundError as error:
-            raise MissingExtraError("fsspec", extra="hub", what=f"{address}: this") from error
+            raise MissingExtraError("fsspec", extra="hub", what=f"{self.address}: this") from error
         local = get_protocol(place or address) == "file"
         try:
             with asking(address):
@@ -92,6 +103,8 @@ class Store:
                 raise UserError(f"{error} Wanted a folder, s3://…, hf://owner/name.") from error
             raise
         self.root: str = root.rstrip("/")
+        self.folder = Path(self.root).resolve() if local else None
+        """Where it is on this machine."""
 
     @property
     def name(self) -> str:
@@ -130,7 +143,24 @@ class Store:
         return [name for path in found if (name := PurePosixPath(path).name) not in EMPTY]
 
     def fetch(self, name: str, entry: FileEntry, path: Path, tell: Tell) -> None:
-        """Brings a file, going on where ``path`` ends, and compares it with its entry."""
+        """Brings a file, going on where ``path`` ends, and compares it with its entry.
+
+        What an earlier pull left may be of another file: then all of it is brought anew.
+        """
+        was_begun = os.path.lexists(path)
+        came = self._fetch(name, entry, path, tell)
+        if came != entry and was_begun:
+            path.unlink()
+            came = self._fetch(name, entry, path, tell)
+        if came != entry:
+            path.unlink()  # the same command brings it anew
+            raise ShareError(
+                f"{self.address}: {name} is not as it was pushed: {came.size:,} bytes instead of "
+                f"{entry.size:,}, or another sha256. It is damaged, or is being pushed anew: try "
+                "again, or push the model again."
+            )
+
+    def _fetch(self, name: str, entry: FileEntry, path: Path, tell: Tell) -> FileEntry:
         digest, done = hashlib.sha256(), 0
         descriptor = open_in_place(path, os.O_RDWR | os.O_CREAT)
         try:
@@ -156,13 +186,7 @@ class Store:
                 operations.fsync(descriptor)
         finally:
             os.close(descriptor)
-        if (done, digest.hexdigest()) != (entry.size, entry.sha256):
-            path.unlink()  # the same command brings it anew
-            raise ShareError(
-                f"{self.address}: {name} is not as it was pushed: {done:,} bytes instead of "
-                f"{entry.size:,}, or another sha256. It is damaged, or is being pushed anew: try "
-                "again, or push the model again."
-            )
+        return FileEntry(size=done, sha256=digest.hexdigest())
 
     def put(
         self,
@@ -298,6 +322,8 @@ def changing(name: str) -> ShareError:
 
 def open_store(address: str, *, to_push: bool = False, public: bool = False) -> Store:
     """What is at an address: ``hf://owner/name[@REVISION]``, a folder, or an address of fsspec."""
+    if not address.strip():
+        raise UserError("The address is empty. Wanted a folder, s3://…, hf://owner/name.")
     if address.startswith(HUB):
         return HubStore(address, to_push=to_push, public=public)
     if public:

@@ -42,3 +42,7 @@ def test_sentences_late_in_a_long_file_of_english_tell_its_encoding():
     head = "".join(f"{n},another line that has ASCII only\r\n" for n in range(20_000))
     for encoding, text in (("cp932", SENTENCES["ja cp932 euc-jp"]), ("cp1252", "in a café|naïve")):
         assert likely_encoding((head + text.replace("|", "\r\n")).encode(encoding)) == encoding
+
+
+def test_a_stray_nul_makes_no_other_encoding_of_ascii():
+    assert likely_encoding(b"text,label\n" + b"some words,a\n" * 50 + b"a\0b,c\n") is None

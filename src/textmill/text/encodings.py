@@ -161,11 +161,13 @@ def likely_encoding(head: bytes) -> str | None:
             return None
     import chardet  # it takes a twentieth of a second
 
-    head = head[:LOOKED_AT]
+    is_ascii, head = head.isascii(), head[:LOOKED_AT]
     found = chardet.detect(
         head, include_encodings=[*LIKELY, UTF8], compat_names=False, no_match_encoding=UTF8
     )["encoding"]
     if found in (None, UTF8):
+        return None
+    if is_ascii and not found.startswith("utf-16"):  # a stray NUL
         return None
     # Of encodings in which a text is the same, the usual one.
     is_same = head.decode(found, "replace") == head.decode(WINDOWS, "replace")

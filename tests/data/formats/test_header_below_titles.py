@@ -67,6 +67,15 @@ def test_a_row_of_sums_says_nothing_of_the_columns(tmp_path):
     assert (len(sample.rows), len(sample.totals)) == (40, 1)
     (path := tmp_path / "b.csv").write_text(as_csv([HEAD, *made_rows(40), ["T", "Total?", "B"]]))
     assert (len(look_at(path).rows), look_at(path).totals) == (41, ())
+    text = ["Total loss of data, again", "", ""]
+    for end, rows, totals in (
+        ([["Total", "", "40"], ["Source: ERP", "", ""]], 40, 2),
+        ([["Total", "", "40"], *made_rows(1)], 42, 0),
+        ([text], 41, 0),
+    ):
+        path.write_text(as_csv([HEAD, *made_rows(40), *end]))
+        sample = look_at(path)
+        assert (len(sample.rows), len(sample.totals), sample.is_part) == (rows, totals, False)
 
 
 def test_the_sheet_with_the_table_is_read_and_merged_cells_are_in_each_row(tmp_path):

@@ -38,6 +38,8 @@ LEAST_SHARE = 0.7
 """Share of the rows that have the same number of columns with the right delimiter."""
 NUMBER = re.compile(r"[+-]?(\d+([.,]\d+)?|[.,]\d+)([eE][+-]?\d+)?")
 _TOTALS = "total|sum|summe|gesamt|somme|totale|suma|итого|合计|合計|总计|総計|합계|총계"
+TOTAL_WORDS = 3
+"""A longer first cell, such as "Total loss of data after the update", is a text."""
 TOTAL = re.compile(rf"(grand )?({_TOTALS})\b", re.IGNORECASE)
 _NAMES = {*USUAL, *OTHER_NAMES, *itertools.chain.from_iterable(OTHER_NAMES.values())}
 
@@ -57,7 +59,7 @@ class Sample:
         count: All rows of the file; these are drawn from them if they are fewer.
         files: Files that there are; this is the first.
         above: What is written above the header.
-        totals: The lines of sums below the rows, which are not among them.
+        totals: The lines of sums below the rows, and of notes after them, which are no rows.
     """
 
     names: Sequence[str]
@@ -300,10 +302,11 @@ def _table(sample: Sample) -> Sample:
     rows = [[*cells[:width], *[""] * (width - len(cells))] for cells in sample.rows]
     lines, usual = sample.lines, _usually_filled(rows)
     last = range(max(len(rows) - LAST_ROWS, 0), len(rows))
-    totals = [n for n in last if _is_total(rows[n], usual)]
-    if totals:
-        first = totals[0]
-        sample = replace(sample, totals=[lines[n] for n in totals])
+    full = [n for n in last if all(rows[n][at].strip() for at in usual)]
+    last = last[full[-1] - last.start + 1 :] if full else last
+    first = next((n for n in last if _is_total(rows[n])), None)
+    if first is not None:
+        sample = replace(sample, totals=[*lines[first:]])
         rows, lines = rows[:first], lines[:first]
     top = _header_at(rows, usual)
     if not (reason := header_reason(rows[top:])):
@@ -353,11 +356,10 @@ def _header_at(rows: Sequence[Sequence[str]], usual: Sequence[int]) -> int:
     return top
 
 
-def _is_total(row: Sequence[str], usual: Sequence[int]) -> bool:
-    """Whether a row is a sum: it says so, and lacks something that rows have."""
-    filled = [cell.strip() for cell in row if cell.strip()]
-    lacks = not all(row[at].strip() for at in usual)
-    return bool(filled) and lacks and TOTAL.match(filled[0]) is not None
+def _is_total(row: Sequence[str]) -> bool:
+    """Whether a row that lacks something that rows have says, in a few words, that it is a sum."""
+    first = next((cell.strip() for cell in row if cell.strip()), "")
+    return TOTAL.match(first) is not None and len(first.split()) <= TOTAL_WORDS
 
 
 def header_reason(rows: Sequence[Sequence[str]]) -> str:

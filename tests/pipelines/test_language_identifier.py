@@ -41,3 +41,15 @@ def test_the_model_that_ships_knows_languages_by_a_few_words():
     }
     found = LanguageIdentifier()([*texts.values()])
     assert [one.language for one in found] == [*texts]
+
+
+@pytest.mark.parametrize(
+    ("text", "language"),
+    [
+        ("私のお金はどこですか", "ja"),
+        ("東京都庁の移転計画", "ja"),
+        ("我的钱在哪里,我很喜欢の这个字", "zh"),
+    ],
+)
+def test_chinese_characters_with_kana_are_japanese(text, language):
+    assert LanguageIdentifier()(text).language == language

@@ -11,6 +11,7 @@ from typing_extensions import override
 from textmill.data.formats.row_format import Found, LinesFormat, RawLine, Scan
 from textmill.data.line_blocks import MAX_LINE_BYTES
 from textmill.errors import UserError
+from textmill.text.cells import ListCell
 from textmill.text.encodings import UTF8
 
 HASH = b"# "
@@ -90,7 +91,7 @@ class ConllFormat(LinesFormat):
                     break
             if bad is None:
                 columns = ([parts[at] for parts in split] for at in places)
-                yield sentence[0].number, tuple(map(" ".join, columns))
+                yield sentence[0].number, tuple(map(ListCell, columns))
 
     def _usual(self, lines: Sequence[RawLine], least: int, same: set[int]) -> int:
         """The number of columns that most lines have, of those that are enough; 0 if none is."""

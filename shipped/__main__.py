@@ -74,7 +74,13 @@ MODELS = (
     ShippedModel(
         "language-identifier",
         "classification/ngrams",
-        ("valid_data=null", "trainer.costs=[1.0]", "trainer.folds=2", "tokenizer.vocab_size=40000"),
+        (
+            "valid_data=null",
+            "trainer.costs=[1.0]",
+            "trainer.folds=2",
+            "tokenizer.vocab_size=40000",
+            "tokenizer.characters=[1,5]",
+        ),
         lambda data: languages.rows(languages.read(data)),
         file="train.tsv",
         quantize="int8",

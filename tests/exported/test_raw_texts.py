@@ -55,3 +55,10 @@ def test_words_are_those_of_the_data_and_offsets_those_of_the_text(run, tmp_path
         schema = client.get("/openapi.json").json()["components"]["schemas"]["TaggedRow"]
         assert "tokens" not in schema["required"]
     service.batcher.close()
+
+
+def test_words_of_a_file_stay_as_they_are(run, tmp_path, capsys):
+    (tmp_path / "new.conll").write_text("Yorkers.\tO\nmet\tO\n\nParis!\tO\n")
+    assert main(["predict", str(run), str(tmp_path / "new.conll"), "--json"]) == 0
+    rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [len(row["prediction"].split()) for row in rows] == [2, 1]

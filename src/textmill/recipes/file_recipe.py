@@ -56,7 +56,7 @@ def file_recipe(
     rows.append((f"  holdout: {facts.holdout}", "share of the rows that measures the answers"))
     if facts.bad or not sample.whole:
         share = math.ceil(1000 * facts.bad / facts.total) / 1000 + (not sample.whole) / 1000
-        note = f"{facts.bad:,} of {facts.total:,} rows cannot be used, and are left out"
+        note = f"left out, as they cannot be used: {facts.bad:,} of {facts.total:,} rows"
         allowed = round(share, 3) if share < 1 else facts.bad  # 1.0 would be one row
         rows.append((f"  max_bad_rows: {allowed}", note))
     if guess.separator is not None:

@@ -43,6 +43,11 @@ def test_the_model_that_ships_knows_languages_by_a_few_words():
     assert [one.language for one in found] == [*texts]
 
 
+@pytest.mark.parametrize(("text", "language"), [("한국어", "ko"), ("yes", "en"), ("שלום", "he")])
+def test_single_letters_tell_the_script(text, language):
+    assert LanguageIdentifier()(text).language == language
+
+
 @pytest.mark.parametrize(
     ("text", "language"),
     [

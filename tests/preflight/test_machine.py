@@ -16,6 +16,7 @@ from textmill.runtime import machine
 from textmill.runtime.devices import processor
 from textmill.runtime.machine import FILE, Kernels, Measured, measured, present
 
+needs_bf16 = pytest.mark.skipif(not machine.has_bf16(), reason="oneDNN has no bfloat16 here")
 HERE = Measured(processor(), torch.__version__, 2, 1.1, 400.0, 200.0, 100.0, 300.0)
 
 
@@ -111,6 +112,7 @@ def test_a_run_takes_what_it_has_recorded():
     assert fast.settled(Fast(), recorded) == Fast(**recorded)
 
 
+@needs_bf16
 def test_each_way_is_measured(monkeypatch):
     monkeypatch.setattr(machine_steps, "LENGTHS", (8,))
     monkeypatch.setattr(machine_steps, "TOKENS", 64)
@@ -122,6 +124,7 @@ def test_each_way_is_measured(monkeypatch):
     assert torch.equal(torch.get_rng_state(), state)
 
 
+@needs_bf16
 @pytest.mark.parametrize("kind", ["fp32", "bf16"])
 def test_attention_in_a_pass_of_bf16_is_of_the_type_that_is_chosen(kind):
     torch.manual_seed(1)

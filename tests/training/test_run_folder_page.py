@@ -14,6 +14,8 @@ from textmill.runtime.devices import Experiment
 PAGE = Path(__file__).parents[2] / "docs" / "run-folder.md"
 
 ELSEWHERE = {
+    "README.md": "written by textmill model-card: tests/runs",
+    "pushed.json": "written by textmill pull: tests/runs/sharing",
     "*.py": "local modules of a script: tests/recipes",
     "bad_rows.jsonl": "tests/recipes",
     "checkpoints/calibration.json": "tests/runs/test_calibrate.py",

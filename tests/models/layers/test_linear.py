@@ -7,6 +7,9 @@ from torch.nn import functional as F
 from textmill.models import fast
 from textmill.models.fast import Fast
 from textmill.models.layers.linear import LARGE, ROWS, LinearLayer, keeping_copies, linear
+from textmill.runtime import machine
+
+needs_bf16 = pytest.mark.skipif(not machine.has_bf16(), reason="oneDNN has no bfloat16 here")
 
 
 @pytest.fixture(autouse=True)
@@ -91,6 +94,7 @@ def test_bf16_is_as_near_as_torchs_own_and_its_gradients_are_of_float32(given, r
         assert (ours - theirs).float().norm() < 0.005 * theirs.float().norm()
 
 
+@needs_bf16
 def test_a_parameter_is_copied_once_until_the_copies_are_cleared():
     layer, x, copies = LinearLayer(8, 4), torch.randn(ROWS, 8), {}
     with torch.no_grad(), keeping_copies(copies), torch.autocast("cpu", torch.bfloat16):
@@ -103,6 +107,7 @@ def test_a_parameter_is_copied_once_until_the_copies_are_cleared():
     assert {*copies} == {layer.weight, layer.bias}
 
 
+@needs_bf16
 def test_a_copy_that_a_search_has_made_is_one_that_a_gradient_can_use():
     layer, x, copies = LinearLayer(8, 4), torch.randn(ROWS, 8), {}
     with keeping_copies(copies), torch.autocast("cpu", torch.bfloat16):

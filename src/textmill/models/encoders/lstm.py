@@ -1,6 +1,7 @@
 """LSTMs over a text, in one or both directions, from the state of the tokens before."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 
 import torch
 from torch import Tensor, nn
@@ -12,6 +13,20 @@ from textmill.models import registries
 from textmill.models.encoders.sequence import SequenceEncoder
 from textmill.models.layers.dropout import Dropout
 from textmill.models.poolings import AttentionPooling, Pooling
+from textmill.runtime.machine import has_bf16
+
+
+@contextmanager
+def _numbers(x: Tensor) -> Iterator[Tensor]:
+    """Surrounds an LSTM, and gives its input: in float32 where oneDNN has no bfloat16.
+
+    There torch 2.13 finds no LSTM in bfloat16 for answers, which need no gradients.
+    """
+    if torch.is_autocast_enabled("cpu") and not has_bf16():
+        with torch.autocast("cpu", enabled=False):
+            yield x.float()
+    else:
+        yield x
 
 
 def lstm_layers(
@@ -39,7 +54,8 @@ def run_layers(
         before = None
         if carried is not None:
             before = (carried[0, number : number + 1], carried[1, number : number + 1])
-        x, last = layer(x, before)
+        with _numbers(x) as given:
+            x, last = layer(given, before)
         x = dropout(x)
         after.append(torch.cat(last))
     return x, torch.stack(after, dim=1)
@@ -154,8 +170,12 @@ def _run(layer: nn.Module, x: Tensor, direction: str) -> Tensor:
     """Runs a direction of a layer from the first place to the last. *Shape:* :math:`(B,T,H)`."""
     names = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
     weights = [getattr(layer, f"{name}_l0{direction}") for name in names]
-    begin = x.new_zeros(1, len(x), weights[1].shape[1])
-    return torch.lstm(x, (begin, begin), weights, True, 1, 0.0, layer.training, False, True)[0]
+    with _numbers(x) as given:
+        begin = given.new_zeros(1, len(given), weights[1].shape[1])
+        found = torch.lstm(
+            given, (begin, begin), weights, True, 1, 0.0, layer.training, False, True
+        )
+    return found[0]
 
 
 def _turn(x: Tensor, places: Tensor) -> Tensor:

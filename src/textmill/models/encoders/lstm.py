@@ -17,7 +17,7 @@ from textmill.runtime.machine import has_bf16
 
 
 @contextmanager
-def _numbers(x: Tensor) -> Iterator[Tensor]:
+def lstm_numbers(x: Tensor) -> Iterator[Tensor]:
     """Surrounds an LSTM, and gives its input: in float32 where oneDNN has no bfloat16.
 
     There torch 2.13 finds no LSTM in bfloat16 for answers, which need no gradients.
@@ -51,10 +51,11 @@ def run_layers(
     """
     after = []
     for number, layer in enumerate(layers):
-        before = None
-        if carried is not None:
-            before = (carried[0, number : number + 1], carried[1, number : number + 1])
-        with _numbers(x) as given:
+        with lstm_numbers(x) as given:
+            before = None
+            if carried is not None:
+                own = carried[:, number : number + 1].to(given.dtype)
+                before = (own[0], own[1])
             x, last = layer(given, before)
         x = dropout(x)
         after.append(torch.cat(last))
@@ -170,7 +171,7 @@ def _run(layer: nn.Module, x: Tensor, direction: str) -> Tensor:
     """Runs a direction of a layer from the first place to the last. *Shape:* :math:`(B,T,H)`."""
     names = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
     weights = [getattr(layer, f"{name}_l0{direction}") for name in names]
-    with _numbers(x) as given:
+    with lstm_numbers(x) as given:
         begin = given.new_zeros(1, len(given), weights[1].shape[1])
         found = torch.lstm(
             given, (begin, begin), weights, True, 1, 0.0, layer.training, False, True

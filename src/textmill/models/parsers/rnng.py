@@ -13,7 +13,7 @@ from textmill.models import registries
 from textmill.models.decoder_state import DecoderMemory
 from textmill.models.decoding import Decoding, decode
 from textmill.models.decoding.search_state import Hypothesis
-from textmill.models.encoders.lstm import LstmEncoder
+from textmill.models.encoders.lstm import LstmEncoder, lstm_numbers
 from textmill.models.encoders.sequence import real_tokens
 from textmill.models.layers.linear import LinearLayer
 from textmill.models.layers.word_embeddings import token_table
@@ -126,7 +126,8 @@ class Rnng(WordEncoder):
             self._stacked(node, below, state)
             for node, (below, *_) in zip(self.dropout(nodes).unbind(dim=1)[1:], moves, strict=True)
         ]
-        done, _ = self.history(self.dropout(self.done(before)))
+        with lstm_numbers(self.dropout(self.done(before))) as given:
+            done, _ = self.history(given)
         scores = self._scored(torch.stack(tops, dim=1), torch.stack(rest, dim=1), done)
         right = actions[..., None]
         may_come = torch.stack(allowed, dim=1).scatter(2, right, True)
@@ -168,7 +169,9 @@ class Rnng(WordEncoder):
             node = node.index_put((rows,), whole.to(node.dtype))
         state.nodes = torch.cat([state.nodes, node[:, None]], dim=1)
         top, before = self._stacked(node, below, state), state.history.transpose(0, 1)[:, None]
-        done, after = self.history(self.done(tokens[:, None]), (before[0], before[1]))
+        with lstm_numbers(self.done(tokens[:, None])) as given:
+            before = before.to(given.dtype)
+            done, after = self.history(given, (before[0], before[1]))
         state.history = torch.cat(after).transpose(0, 1)
         scores = self._scored(top, state.ahead(), done[:, 0])
         return scores.masked_fill(~state.allowed(), -torch.inf)

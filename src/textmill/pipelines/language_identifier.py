@@ -1,6 +1,5 @@
 """The language of a text, by its code."""
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -14,9 +13,6 @@ from textmill.pipelines.registries import register_pipeline
 
 UNDETERMINED = "und"
 """The code of ISO 639 for the language of a text without letters."""
-KANA, KANA_SHARE = re.compile("[\u3041-\u3096\u30a1-\u30fa]"), 0.1
-"""Letters that Japanese has and Chinese lacks, and their least share in a text of Japanese: names
-in a text of Chinese may have some."""
 MOST = 5_000
 """Characters of a text that are read: a language shows itself in fewer."""
 
@@ -79,10 +75,6 @@ class LanguageIdentifier(Pipeline[IdentifiedLanguage]):
         if not answered:
             return IdentifiedLanguage(text=given.text, **given.place)
         ((_, answer),) = answered
-        text = given.text[:MOST]
-        language = answer.label
-        if language == "zh" and len(KANA.findall(text)) >= KANA_SHARE * len(text):
-            language = "ja"  # the score is that of the Chinese characters
         return IdentifiedLanguage(
-            text=given.text, **given.place, language=language, score=answer.score
+            text=given.text, **given.place, language=answer.label, score=answer.score
         )

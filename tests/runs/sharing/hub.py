@@ -165,6 +165,9 @@ def commit(handler, hub, body, repo, revision):
     for line in map(json.loads, body.splitlines()):
         value = line["value"]
         match line["key"]:
+            case "header" if value.get("parentCommit") not in (None, known["branches"][revision]):
+                handler._answer(412, {"error": "A commit has happened since. Please refresh."})
+                return
             case "file":
                 files[value["path"]] = base64.b64decode(value["content"])
                 hub.uploads.append(value["path"])

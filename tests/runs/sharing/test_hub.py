@@ -13,7 +13,8 @@ from tests.hostile.small_run import words
 from tests.runs.sharing.hub import TOKEN, serving
 from tests.runs.sharing.test_push_and_pull import TEXT, killed_when
 from textmill.cli.main import main
-from textmill.runs.sharing.pushed import LISTED
+from textmill.runs.sharing.pushed import LISTED, Pushed, ShareError
+from textmill.runs.sharing.stores import open_store
 
 PLACE = "hf://ann/topics"
 pytestmark = pytest.mark.filterwarnings("ignore:Use 'content=:DeprecationWarning")  # the client's
@@ -74,6 +75,16 @@ def test_a_model_goes_to_a_hub_and_comes_back(run, hub, tmp_path, capsys):
     sha = hub.repos["ann/topics"]["branches"]["main"]
     assert main(["pull", f"{PLACE}@{sha}", str(tmp_path / "sha")]) == 0
     assert (tmp_path / "sha" / "metrics.jsonl").read_bytes()
+
+
+def test_of_two_pushes_at_once_the_second_is_refused(run, hub):
+    first = open_store(PLACE, to_push=True)
+    textmill.push(run, PLACE)
+    before = hub.files("ann/topics")
+    made = Pushed(files={}, source={"recipe": "other", "key": "x"}, left_out=[])
+    with pytest.raises(ShareError, match="412"):
+        first.put({}, [], made, made, lambda size: None)
+    assert hub.files("ann/topics") == before
 
 
 def test_a_public_place_is_asked_for(run, hub, capsys):

@@ -282,6 +282,7 @@ class HubStore(Store):
                 self.api.create_branch(self.repo, branch=self.revision, exist_ok=True)
             if self.revision:
                 info = self.api.model_info(self.repo, revision=self.revision)
+        self.commit = info.sha
         super().__init__(address, f"{HUB}{self.repo}@{info.sha}")
 
     @property
@@ -298,7 +299,10 @@ class HubStore(Store):
         there: Pushed,
         tell: Tell,
     ) -> None:
-        """Makes one commit: all of it is there, or nothing; what is there does not travel again."""
+        """Makes one commit: all of it is there, or nothing; what is there does not travel again.
+
+        It follows the commit that was looked at: of two pushes at once the second is refused.
+        """
         from huggingface_hub import CommitOperationAdd, CommitOperationDelete
 
         with asking(self.address):
@@ -311,7 +315,11 @@ class HubStore(Store):
             deletions = [CommitOperationDelete(name) for name in gone]
             message = f"textmill push: {new.source.get('recipe')} {new.source.get('key')}"
             self.api.create_commit(
-                self.repo, [*adds, *deletions], commit_message=message, revision=self.revision
+                self.repo,
+                [*adds, *deletions],
+                commit_message=message,
+                revision=self.revision,
+                parent_commit=self.commit,
             )
 
 

@@ -1,6 +1,7 @@
 """Commands that bring a model to others and back: its card, push, pull."""
 
 import argparse
+from collections.abc import Callable
 from pathlib import Path
 
 from textmill.cli.arguments import add_code, check_output
@@ -88,7 +89,7 @@ def run_push(args: argparse.Namespace) -> int:
             overwrite=args.overwrite,
             license=args.license,
             allow_code=args.allow_code,
-            progress=lambda done, size: line.say(_of(done, size)),
+            progress=_said_by(line),
         )
     size = f"{done.files:,} files, {done.size / 1e6:,.1f} MB; {done.brought:,} were brought there"
     print(printable(f"{done.address}: {size}"))
@@ -119,11 +120,11 @@ def run_pull(args: argparse.Namespace) -> int:
             args.address,
             args.folder,
             overwrite=args.overwrite,
-            progress=lambda done, size: line.say(_of(done, size)),
+            progress=_said_by(line),
         )
     print(printable(str(made)))
     return 0
 
 
-def _of(done: int, size: int) -> str:
-    return f"{done / 1e6:,.1f} of {size / 1e6:,.1f} MB"
+def _said_by(line: ProgressLine) -> Callable[[int, int], object]:
+    return lambda done, size: line.say(f"{done / 1e6:,.1f} of {size / 1e6:,.1f} MB")

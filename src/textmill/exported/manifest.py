@@ -74,9 +74,9 @@ def seal_folder(folder: Path, facts: Mapping[str, Any]) -> None:
 
 
 def read(folder: Path) -> ExportManifest:
-    """Reads an export's manifest and checks every file that it lists; hardly another may be there.
+    """Reads an export's manifest and checks every file that it lists.
 
-    Those of ``BESIDE`` may.
+    No other file may be there, but those of ``BESIDE``.
     """
     try:
         manifest = ExportManifest.read(folder)

@@ -28,13 +28,12 @@ def first_cells(path: Path, layout: RowFormat) -> Row | None:
     None if the file is empty, the line cannot be read, or the format names its columns itself or
     has none.
     """
-    is_table = isinstance(layout, DelimitedFormat) and layout.separator is not None
-    if is_table and layout.has_header:
-        with path.open("rb") as stream:
-            scan = layout.scan(stream, str(path))
-            is_empty = next(iter(scan), None) is None and not scan.names
-            return None if is_empty else _filled(scan.names)
     if isinstance(layout, DelimitedFormat) and layout.separator is not None:
+        if layout.has_header:
+            with path.open("rb") as stream:
+                scan = layout.scan(stream, str(path))
+                is_empty = next(iter(scan), None) is None and not scan.names
+                return None if is_empty else _filled(scan.names)
         layout = replace(layout, columns={"": 0}, required=(), header=False, check=None)
         layout = replace(layout, extra_columns="ignore")
     elif not isinstance(layout, ConllFormat):

@@ -1,7 +1,6 @@
 """Push and pull with the client of ``huggingface_hub``, by a stand-in for a hub."""
 
 import os
-import shutil
 from pathlib import Path
 
 import huggingface_hub
@@ -9,7 +8,6 @@ import pytest
 from huggingface_hub import HfFileSystem, constants
 
 import textmill
-from tests.hostile.small_run import words
 from tests.runs.sharing.hub import TOKEN, serving
 from tests.runs.sharing.test_push_and_pull import TEXT, killed_when
 from textmill.cli.main import main
@@ -18,17 +16,6 @@ from textmill.runs.sharing.stores import open_store
 
 PLACE = "hf://ann/topics"
 pytestmark = pytest.mark.filterwarnings("ignore:Use 'content=:DeprecationWarning")  # the client's
-
-
-@pytest.fixture(scope="module")
-def trained(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("made") / "run"
-    return textmill.train("classification/docnn", words(), run_dir=folder).folder
-
-
-@pytest.fixture
-def run(trained, tmp_path):
-    return Path(shutil.copytree(trained, tmp_path / "run"))
 
 
 @pytest.fixture

@@ -14,7 +14,6 @@ import fsspec
 import pytest
 
 import textmill
-from tests.hostile.small_run import words
 from tests.trained_run import copy_of, library_run
 from textmill.cli.main import main
 from textmill.errors import UserError
@@ -26,17 +25,6 @@ from textmill.runs.sharing.pushed import LISTED, UNDER_WAY, Pushed, ShareError
 from textmill.runtime.sealed import FileEntry
 
 TEXT = "a b spam"
-
-
-@pytest.fixture(scope="module")
-def trained(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("made") / "run"
-    return textmill.train("classification/docnn", words(), run_dir=folder).folder
-
-
-@pytest.fixture
-def run(trained, tmp_path):
-    return Path(shutil.copytree(trained, tmp_path / "run"))
 
 
 def files_in(folder):

@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 import textmill
-from tests.hostile.small_run import words
 from tests.runs.sharing.test_push_and_pull import TEXT, killed_when
 from textmill.cli.main import main
 from textmill.runs.sharing.pushed import LISTED, UNDER_WAY, Pushed
@@ -38,8 +37,7 @@ def bucket(monkeypatch):
     made.stop()
 
 
-def test_s3_has_the_whole_or_nothing_and_goes_on(bucket, tmp_path, capsys):
-    run = textmill.train("classification/docnn", words(), run_dir=tmp_path / "run").folder
+def test_s3_has_the_whole_or_nothing_and_goes_on(bucket, run, tmp_path, capsys):
     (run / "pretrained").mkdir()
     (run / LARGE).write_bytes(os.urandom(1 << 20) * 60)
     place, out = "s3://models/topics", tmp_path / "pulled"

@@ -79,6 +79,12 @@ def test_the_authors_words_and_the_license_are_kept(tmp_path, capsys):
     assert text.endswith(f"{OWN}\n\nFor *our* desk.\n")
     assert ModelCard(text).data.license == "apache-2.0"
     assert ModelCard(textmill.Run(run).model_card(license="mit")).data.license == "mit"
+    assert main(["model-card", str(run), "--license", "no"]) == 0  # YAML quotes it
+    assert main(["model-card", str(run)]) == 0
+    assert ModelCard(path.read_text()).data.license == "no"
+    capsys.readouterr()
+    assert main(["model-card", str(run), "--license", "a\nb: c"]) == 2
+    assert "--license: wanted an identifier" in capsys.readouterr().err
     path.write_text("# Mine\n")
     assert main(["model-card", str(run)]) == 2
     assert "no card that textmill wrote" in capsys.readouterr().err

@@ -18,7 +18,7 @@ from typing import Any
 from textmill.checkpoint.layout import CHECKPOINTS, tensor_file
 from textmill.config.recipe import experiments
 from textmill.config.values.yaml_files import dump_yaml
-from textmill.errors import CodeNotAllowedError, DataError, UserError
+from textmill.errors import CodeNotAllowedError, DataError, UserError, worded
 from textmill.exported.manifest import is_export
 from textmill.exported.row_predictor import RowPredictor
 from textmill.metrics.tables import format_value
@@ -38,7 +38,8 @@ LOG = logging.getLogger("textmill")
 FILE = "README.md"
 OWN = "<!-- What stands below this line is yours: it is kept when the card is written again. -->"
 """Ends what is written anew."""
-_LICENSE = re.compile(r"\A---\n(?:.*\n)*?license: (\S+)\n(?:.*\n)*?---\n")
+_IDENTIFIER = re.compile(r"[a-z][\w.+-]*", re.ASCII | re.IGNORECASE)
+_LICENSE = re.compile(r"\A---\n(?:.*\n)*?license: ['\"]?([^\s'\"]+)['\"]?\n(?:.*\n)*?---\n")
 LARGEST = 1 << 20
 """Bytes of a card that is written again."""
 NOT_YET = "Nobody has said yet who should use this model, and for what it must not be used."
@@ -103,7 +104,8 @@ def write_card(
         allow_code: As for :func:`textmill.runs.load_run.load`.
 
     Raises:
-        UserError: The file is there already, and is no model card of textmill's.
+        UserError: The file is there already, and is no model card of textmill's; or the license is
+            no identifier.
     """
     path, own = target or folder / FILE, f"\n\n{NOT_YET}\n"
     if path.exists():
@@ -123,6 +125,9 @@ def write_card(
 
 def model_card(folder: Path, *, license: str | None = None, allow_code: bool = False) -> str:
     """The model card of a run, or of an export inside its run; see :func:`write_card`."""
+    if license is not None and not _IDENTIFIER.fullmatch(license):
+        way = worded("--license", "license")
+        raise UserError(f"{way}: wanted an identifier, as apache-2.0 or other; found {license!r}.")
     if not is_export(folder):
         refuse_no_run(folder)
     folder = folder.resolve()
